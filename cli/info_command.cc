@@ -40,6 +40,8 @@ const char* RopeScalingName(RopeScaling::Type type) {
       return "yarn";
     case RopeScaling::Type::kLongrope:
       return "longrope";
+    case RopeScaling::Type::kProportional:
+      return "proportional";
   }
   return "unknown";
 }

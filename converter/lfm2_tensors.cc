@@ -18,6 +18,10 @@ struct Lfm2Name {
 // Of what is behind "model.layers.N.".
 constexpr std::array kLfm2Names = {
     Lfm2Name{"operator_norm.weight", "input_layernorm.weight"},
+    // LFM3's norms of outputs.
+    Lfm2Name{"post_operator_norm.weight", "post_attention_layernorm.weight"},
+    Lfm2Name{"post_ffn_norm.weight", "post_feedforward_layernorm.weight"},
+    Lfm2Name{"self_attn.gate_proj.weight", "self_attn.g_proj.weight"},
     Lfm2Name{"self_attn.q_layernorm.weight", "self_attn.q_norm.weight"},
     Lfm2Name{"self_attn.k_layernorm.weight", "self_attn.k_norm.weight"},
     Lfm2Name{"self_attn.out_proj.weight", "self_attn.o_proj.weight"},
@@ -36,9 +40,12 @@ constexpr std::array kLfm2Matrices = {Lfm2Name{"w1.weight", "gate_proj.weight"},
                                       Lfm2Name{"w3.weight", "up_proj.weight"},
                                       Lfm2Name{"w2.weight", "down_proj.weight"}};
 
-std::string RenameInLayer(std::string_view rest) {
+std::string RenameInLayer(std::string_view rest, bool has_output_norms) {
   constexpr std::string_view kExperts = "feed_forward.experts.";
-  if (rest == "ffn_norm.weight") return "post_attention_layernorm.weight";
+  if (rest == "ffn_norm.weight") {
+    return has_output_norms ? "pre_feedforward_layernorm.weight"
+                            : "post_attention_layernorm.weight";
+  }
   for (const Lfm2Name& name : kLfm2Names) {
     if (rest == name.lfm2) return std::string(name.llama);
   }
@@ -52,20 +59,21 @@ std::string RenameInLayer(std::string_view rest) {
   return std::string(rest);
 }
 
-std::string RenameLfm2(const std::string& name) {
+std::string RenameLfm2(const std::string& name, bool has_output_norms) {
   constexpr std::string_view kLayers = "model.layers.";
   if (name == "model.embedding_norm.weight") return "model.norm.weight";
   if (!name.starts_with(kLayers)) return name;
   const size_t dot = name.find('.', kLayers.size());
   if (dot == std::string::npos) return name;
-  return name.substr(0, dot + 1) + RenameInLayer(std::string_view(name).substr(dot + 1));
+  return name.substr(0, dot + 1) +
+         RenameInLayer(std::string_view(name).substr(dot + 1), has_output_norms);
 }
 
 }  // namespace
 
 Status RenameLfm2Tensors(Checkpoint& checkpoint) {
   for (auto& [name, source] : std::exchange(checkpoint.tensors, {})) {
-    const std::string renamed = RenameLfm2(name);
+    const std::string renamed = RenameLfm2(name, checkpoint.config.has_norms_after());
     if (checkpoint.tensors.emplace(renamed, source).second) continue;
     return Fail(ErrorCode::kInvalidFile, Format("{}: two tensors have the meaning of \"{}\"",
                                                 source.file->path(), Quotable(renamed)));

@@ -25,6 +25,9 @@ struct Block {
   // From products with their bias, [rows, channels], which it overwrites, to output [rows,
   // inner_channels].
   std::function<void(MatrixView products, MatrixView output)> inner;
+  // Of attention whose heads' outputs are multiplied by sigmoids of products with this matrix's
+  // rows; else null.
+  PlannedTensor* gate = nullptr;
 };
 
 // Fails with kUnsupported if this processor lacks the instructions that linear algebra is compiled

@@ -105,7 +105,7 @@ Status CalibrateBlock(CalibrationRun& run, const Block& block, const BlockSteps&
     CRIA_ASSIGN_OR_RETURN(Matrix hidden, HiddenRows(run, run.exact, batch));
     Matrix exact = steps.Inputs(std::move(hidden));
     Matrix products = Multiply(run.threads, exact, weights);
-    CRIA_RETURN_IF_ERROR(run.exact_inner.Write(batch.first, steps.Inner(products)));
+    CRIA_RETURN_IF_ERROR(run.exact_inner.Write(batch.first, steps.Inner(products, exact)));
     CRIA_ASSIGN_OR_RETURN(Matrix inputs, rounded_inputs(batch));
     return InputsAndOutputs{std::move(inputs), std::move(exact), std::move(products)};
   };
@@ -115,7 +115,7 @@ Status CalibrateBlock(CalibrationRun& run, const Block& block, const BlockSteps&
   const auto second_step = [&](const RowBatch& batch,
                                const Matrix& weights) -> Result<InputsAndOutputs> {
     CRIA_ASSIGN_OR_RETURN(const Matrix rounded, rounded_inputs(batch));
-    Matrix inputs = steps.Inner(Multiply(run.threads, rounded, first));
+    Matrix inputs = steps.Inner(Multiply(run.threads, rounded, first), rounded);
     RoundInputs(run.threads, inputs.view());
     CRIA_RETURN_IF_ERROR(run.stored_inner.Write(batch.first, inputs));
     CRIA_ASSIGN_OR_RETURN(

@@ -1,7 +1,9 @@
 #include "converter/calibrate/block_steps.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "converter/calibrate/exponential.h"
 #include "converter/calibrate/layer_steps.h"
 
 namespace cria {
@@ -13,6 +15,9 @@ Result<BlockSteps> BlockSteps::Read(const Block& block, const ModelConfig& confi
   CRIA_ASSIGN_OR_RETURN(steps.output_gain_, ReadVector(block.output_norm));
   CRIA_ASSIGN_OR_RETURN(steps.first_bias_, ReadVector(block.first_bias));
   CRIA_ASSIGN_OR_RETURN(steps.second_bias_, ReadVector(block.second_bias));
+  if (block.gate != nullptr) {
+    CRIA_ASSIGN_OR_RETURN(steps.gate_, ReadMatrix(*block.gate));
+  }
   return steps;
 }
 
@@ -22,10 +27,20 @@ Matrix BlockSteps::Inputs(Matrix hidden) const {
   return hidden;
 }
 
-Matrix BlockSteps::Inner(Matrix products) const {
+Matrix BlockSteps::Inner(Matrix products, const Matrix& inputs) const {
   AddBias(first_bias_, products.view());
   Matrix output(products.rows(), block_->inner_channels);
   block_->inner(products.view(), output.view());
+  if (gate_.rows() == 0) return output;
+  const Matrix gates = Multiply(*threads_, inputs, gate_);
+  const size_t head_dim = output.columns() / gates.columns();
+  for (size_t row = 0; row < output.rows(); ++row) {
+    const std::span<float> heads = output.view().row(row);
+    const std::span<const float> scores = gates.view().row(row);
+    for (size_t i = 0; i < heads.size(); ++i) {
+      heads[i] /= 1.0f + Exponential(std::min(-scores[i / head_dim], 88.0f));
+    }
+  }
   return output;
 }
 
@@ -41,7 +56,7 @@ void BlockSteps::AddOutputs(Matrix products, Matrix& hidden) const {
 Matrix BlockSteps::Products(const Matrix& first, const Matrix& second, bool rounds,
                             Matrix inputs) const {
   if (rounds) RoundInputs(*threads_, inputs.view());
-  Matrix inner = Inner(Multiply(*threads_, inputs, first));
+  Matrix inner = Inner(Multiply(*threads_, inputs, first), inputs);
   if (rounds) RoundInputs(*threads_, inner.view());
   return Multiply(*threads_, inner, second);
 }

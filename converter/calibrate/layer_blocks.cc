@@ -35,10 +35,12 @@ class BlockMaker {
                  .second = Find(TensorRole::kOProj),
                  .second_bias = Find(TensorRole::kOBias),
                  .inner_channels = config_.query_channels(),
-                 .inner = [&config = config_, &threads = threads_, &kind, attention, rope,
-                           window_tokens = window_tokens_](MatrixView qkv, MatrixView output) {
-                   Attend(threads, config, kind, *attention, *rope, window_tokens, qkv, output);
-                 }};
+                 .inner =
+                     [&config = config_, &threads = threads_, &kind, attention, rope,
+                      window_tokens = window_tokens_](MatrixView qkv, MatrixView output) {
+                       Attend(threads, config, kind, *attention, *rope, window_tokens, qkv, output);
+                     },
+                 .gate = Find(TensorRole::kAttentionGate)};
   }
 
   Result<Block> ShortConvolution() const {

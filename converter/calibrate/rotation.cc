@@ -51,7 +51,7 @@ Result<bool> RotatePlan(const ModelConfig& config, FilePlan& plan) {
   };
   const std::array<Half, 2> halves = {
       {{TensorRole::kInputLayernorm,
-        {TensorRole::kQkvProj, TensorRole::kConvInProj},
+        {TensorRole::kQkvProj, TensorRole::kAttentionGate, TensorRole::kConvInProj},
         {TensorRole::kOProj, TensorRole::kConvOutProj},
         {TensorRole::kOBias, TensorRole::kConvOutBias}},
        {TensorRole::kPostAttentionLayernorm,

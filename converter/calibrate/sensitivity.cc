@@ -131,11 +131,11 @@ class Measurement {
                           CompareOptions(matrix, *block.first, first, inputs));
     Matrix changed_products = products;
     Accumulate(inputs, first_error, changed_products);
-    const Matrix inner = steps.Inner(std::move(products));
+    const Matrix inner = steps.Inner(std::move(products), inputs);
     CRIA_ASSIGN_OR_RETURN(const Matrix second_error,
                           CompareOptions(matrix + 1, *block.second, second, inner));
     BlockProducts result;
-    const Matrix changed_inner = steps.Inner(std::move(changed_products));
+    const Matrix changed_inner = steps.Inner(std::move(changed_products), inputs);
     result.of_first = Multiply(threads_, changed_inner, second);
     result.exact = Multiply(threads_, inner, second);
     result.of_second = result.exact;

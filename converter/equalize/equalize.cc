@@ -207,9 +207,11 @@ Half AttentionOf(FilePlan& plan, const ModelConfig& config, int layer) {
     return {.norm = find(TensorRole::kInputLayernorm), .readers = {{in_proj}}, .pairs = {}};
   }
   PlannedTensor* const qkv = find(TensorRole::kQkvProj);
+  NormReaders readers = {{qkv}};
+  if (PlannedTensor* const gate = find(TensorRole::kAttentionGate)) readers.in_f32 = {gate};
   return {
       .norm = find(TensorRole::kInputLayernorm),
-      .readers = {{qkv}},
+      .readers = std::move(readers),
       .pairs = {{.writer = qkv,
                  .part = 2,
                  .bias = find(TensorRole::kQkvBias),

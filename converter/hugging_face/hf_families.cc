@@ -117,6 +117,10 @@ constexpr std::array<Name, 10> kLfm2MoeNeverNull = {
 
 constexpr ShortConvFields kLfm2MoeShortConv = {.default_conv_L_cache = 3,
                                                .has_tie_embedding = true};
+constexpr std::array<Name, 7> kLfm3NeverNull = {
+    "norm_eps",          "conv_L_cache",       "conv_bias", "num_key_value_heads",
+    "use_sandwich_norm", "use_attention_gate", "head_dim"};
+constexpr ShortConvFields kLfm3ShortConv = {.default_conv_L_cache = 7, .is_lfm3 = true};
 constexpr ShortConvFields kLfm2ShortConv = {
     .default_conv_L_cache = 3, .has_block_fields = true, .has_tie_embedding = true};
 
@@ -323,6 +327,21 @@ constexpr std::array kFamilies = {
            .short_conv = &kLfm2MoeShortConv,
            .own_fields = kLfm2MoeFields,
            .never_null = kLfm2MoeNeverNull},
+    Family{.architecture = "Lfm3ForCausalLM",
+           .model_type = "lfm3",
+           .num_key_value_heads = 4,
+           .head_dim = 128,
+           .rms_norm_eps_field = "norm_eps",
+           .rms_norm_eps = 1e-5f,
+           .tie_word_embeddings = true,
+           .attention_bias = AttentionBias::kByField,
+           .qk_norm = true,
+           .window = Window::kSlidingWindow,
+           .sliding_window = 256,
+           .rope_fields = RopeFields::kLfm3,
+           .rope_theta = 1000000.0f,
+           .short_conv = &kLfm3ShortConv,
+           .never_null = kLfm3NeverNull},
 };
 
 // The one name in "architectures"; nothing if that is absent or empty, as in a configuration that

@@ -38,6 +38,7 @@ enum class RopeFields : uint8_t {
   kGemma3,               // An object for each type of layers. The older form has rope_scaling for
                          // layers without a window and rope_local_base_freq for the others.
   kPhi3,                 // For all layers, with a partial_rotary_factor.
+  kLfm3,  // An object for each type of layers, which may be of the type proportional.
 };
 
 // Multipliers that have fields, or that the family always has; see WeightFolding.
@@ -85,6 +86,9 @@ struct ShortConvFields {
   // the layers that attend if there are no layer_types.
   bool has_block_fields = false;
   bool has_tie_embedding = false;  // Another name of tie_word_embeddings.
+  // Layers may have windows, and without layer_types the class decides; there are the fields
+  // use_sandwich_norm and use_attention_gate.
+  bool is_lfm3 = false;
 };
 
 // How transformers' class for an architecture interprets the fields: which of them it uses, and the

@@ -134,6 +134,13 @@ Result<std::vector<bool>> SlidingLayersByRule(const JsonFields& fields, const Fa
   return is_sliding;
 }
 
+// Fails if layers of layer_types have a window, but none is given.
+Status CheckWindow(const JsonFields& fields, const std::vector<bool>& is_sliding, uint32_t window) {
+  if (window != 0 || !std::ranges::contains(is_sliding, true)) return {};
+  return fields.Bad(ErrorCode::kInvalidFile, "layer_types",
+                    "has sliding_attention, but sliding_window gives no window");
+}
+
 Result<std::vector<bool>> ReadSlidingLayers(const JsonFields& fields, const Family& family,
                                             const std::vector<bool>& has_rope, uint32_t window,
                                             uint32_t num_hidden_layers) {
@@ -144,11 +151,8 @@ Result<std::vector<bool>> ReadSlidingLayers(const JsonFields& fields, const Fami
   } else {
     CRIA_ASSIGN_OR_RETURN(is_sliding, SlidingLayersByRule(fields, family, has_rope, window));
   }
+  if (has_types) CRIA_RETURN_IF_ERROR(CheckWindow(fields, is_sliding, window));
   if (window != 0 || !std::ranges::contains(is_sliding, true)) return is_sliding;
-  if (has_types) {
-    return fields.Bad(ErrorCode::kInvalidFile, "layer_types",
-                      "has sliding_attention, but sliding_window gives no window");
-  }
   return fields.Bad(ErrorCode::kInvalidFile, "sliding_window",
                     "gives no window, but layers of this architecture have one");
 }
@@ -162,17 +166,22 @@ Status ReadHfLayers(const JsonFields& fields, const Family& family, ModelConfig&
   const size_t num_layers = std::min(config.num_hidden_layers, kMaxHiddenLayers);
   CRIA_ASSIGN_OR_RETURN(const std::vector<bool> has_rope,
                         ReadLayersWithRope(fields, family, num_layers));
-  CRIA_ASSIGN_OR_RETURN(
-      const std::vector<bool> is_sliding,
-      ReadSlidingLayers(fields, family, has_rope, window, config.num_hidden_layers));
+  std::vector<bool> is_sliding;
   std::vector<std::string_view> types(num_layers);
   if (family.short_conv != nullptr) {
     CRIA_ASSIGN_OR_RETURN(types, ReadHfShortConvLayers(fields, family, config.num_hidden_layers));
+    for (const std::string_view type : types) is_sliding.push_back(type == kSlidingAttention);
+    CRIA_RETURN_IF_ERROR(CheckWindow(fields, is_sliding, window));
+  } else {
+    CRIA_ASSIGN_OR_RETURN(
+        is_sliding, ReadSlidingLayers(fields, family, has_rope, window, config.num_hidden_layers));
   }
   LayerKind full;
   LayerKind sliding = {.sliding_window = window};
   // Parameters of a type that no layer has may be absent.
-  if (std::ranges::contains(is_sliding, false)) {
+  const bool has_full = family.short_conv == nullptr ? std::ranges::contains(is_sliding, false)
+                                                     : std::ranges::contains(types, kFullAttention);
+  if (has_full) {
     CRIA_RETURN_IF_ERROR(ReadHfRope(fields, family, kFullAttention, config, full));
   }
   if (std::ranges::contains(is_sliding, true)) {
@@ -180,8 +189,12 @@ Status ReadHfLayers(const JsonFields& fields, const Family& family, ModelConfig&
   }
   CRIA_ASSIGN_OR_RETURN(const std::vector<bool> is_dense,
                         ReadHfDenseLayers(fields, family, num_layers));
-  const LayerKind convolution = {
-      .rope_theta = full.rope_theta, .no_rope = true, .short_conv = true};
+  const bool has_sliding = std::ranges::contains(is_sliding, true);
+  const LayerKind convolution = {.rope_theta = has_full      ? full.rope_theta
+                                               : has_sliding ? sliding.rope_theta
+                                                             : family.rope_theta,
+                                 .no_rope = true,
+                                 .short_conv = true};
   std::vector<LayerKind> layers;
   for (size_t i = 0; i < num_layers; ++i) {
     if (types[i] == kConvLayer) {

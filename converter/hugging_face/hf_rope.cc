@@ -118,12 +118,36 @@ Status ReadGemma3Rope(const JsonFields& fields, const Family& family, std::strin
   return {};
 }
 
+// Without an object, the class has parameters of its own for each type of layers.
+Status ReadLfm3Rope(const JsonFields& fields, const Family& family, std::string_view layer_type,
+                    const ModelConfig& config, LayerKind& kind) {
+  static const json kDefaults = {
+      {kSlidingAttention, {{"rope_type", "default"}, {"rope_theta", 10000.0}}},
+      {kFullAttention,
+       {{"rope_type", "proportional"}, {"rope_theta", 1e6}, {kPartialRotaryFactor, 0.5}}}};
+  if (fields.Find("rope_theta") != nullptr) {
+    return fields.Bad(ErrorCode::kUnsupported, "rope_theta",
+                      "is outside rope_parameters, where this architecture does not use it");
+  }
+  CRIA_ASSIGN_OR_RETURN(const RopeObjects found, FindRope(fields));
+  const json& object = found.any() == nullptr ? kDefaults : *found.any();
+  const JsonFields all(object, fields.where(), found.name());
+  CRIA_ASSIGN_OR_RETURN(const JsonFields rope, ObjectOf(all, layer_type));
+  CRIA_ASSIGN_OR_RETURN(kind.rope_theta, rope.Number("rope_theta", family.rope_theta));
+  CRIA_ASSIGN_OR_RETURN(kind.rope_scaling, ReadHfRopeScaling(rope, rope, family, config));
+  if (kind.rope_scaling.type == RopeScaling::Type::kProportional) return {};
+  return RefusePartialRotary(rope);
+}
+
 }  // namespace
 
 Status ReadHfRope(const JsonFields& fields, const Family& family, std::string_view layer_type,
                   ModelConfig& config, LayerKind& kind) {
   if (family.rope_fields == RopeFields::kGemma3) {
     return ReadGemma3Rope(fields, family, layer_type, config, kind);
+  }
+  if (family.rope_fields == RopeFields::kLfm3) {
+    return ReadLfm3Rope(fields, family, layer_type, config, kind);
   }
   CRIA_ASSIGN_OR_RETURN(kind.rope_theta, fields.Number("rope_theta", family.rope_theta));
   CRIA_ASSIGN_OR_RETURN(const RopeObjects found, FindRope(fields));

@@ -34,6 +34,9 @@ constexpr std::array kPhi3TypeNames = {TypeName{"default", RopeScaling::Type::kN
                                        TypeName{"su", RopeScaling::Type::kLongrope},
                                        TypeName{"yarn", RopeScaling::Type::kLongrope}};
 
+// LFM3's.
+constexpr std::string_view kProportional = "proportional";
+
 // Fields of related models that change the frequencies: none is supported.
 constexpr std::array<std::string_view, 4> kForeignFields = {"alpha", "mrope_section",
                                                             "short_mscale", "long_mscale"};
@@ -60,6 +63,9 @@ Result<RopeScaling::Type> ReadType(const JsonFields& rope, const Family& family)
   // Older checkpoints have "type"; if both exist, transformers uses "rope_type".
   const std::string_view key = rope.Find("rope_type") != nullptr ? "rope_type" : "type";
   CRIA_ASSIGN_OR_RETURN(const std::string type, rope.String(key, ""));
+  if (family.rope_fields == RopeFields::kLfm3 && type == kProportional) {
+    return RopeScaling::Type::kProportional;
+  }
   const bool is_phi3 = family.rope_fields == RopeFields::kPhi3;
   const auto names = is_phi3 ? std::span<const TypeName>(kPhi3TypeNames) : kTypeNames;
   const auto found = std::ranges::find(names, type, &TypeName::name);
@@ -68,6 +74,28 @@ Result<RopeScaling::Type> ReadType(const JsonFields& rope, const Family& family)
                   Format("is \"{}\"; this version supports {}", Quotable(type),
                          is_phi3 ? "default and longrope for this architecture"
                                  : "default, linear, dynamic, llama3, yarn and longrope"));
+}
+
+// The number of pairs that turn is a whole number of a product that a float would round otherwise
+// than transformers, so the factor is that of this number.
+Status ReadProportional(const JsonFields& rope, const ModelConfig& config, RopeScaling& scaling) {
+  constexpr std::string_view kName = "partial_rotary_factor";
+  CRIA_ASSIGN_OR_RETURN(scaling.factor, rope.Number("factor", 1.0f));
+  CRIA_RETURN_IF_ERROR(rope.Number(kName, 1.0f));
+  const json* const given = rope.Find(kName);
+  const double part = given == nullptr ? 1.0 : given->get<double>();
+  const double turned = std::floor(part * config.head_dim / 2.0);
+  if (!(turned >= 1.0 && part <= 1.0)) {
+    return rope.Bad(
+        ErrorCode::kUnsupported, kName,
+        Format("is {}, but must be a part of the {} pairs of a head", part, config.head_dim / 2));
+  }
+  float& factor = scaling.partial_rotary_factor;
+  factor = static_cast<float>(2.0 * turned / config.head_dim);
+  if (std::floor(double{factor} * config.head_dim / 2.0) < turned) {
+    factor = std::nextafter(factor, 1.0f);
+  }
+  return {};
 }
 
 Status ReadLlama3(const JsonFields& rope, RopeScaling& scaling) {
@@ -172,6 +200,9 @@ Result<RopeScaling> ReadHfRopeScaling(const JsonFields& fields, const JsonFields
       CRIA_ASSIGN_OR_RETURN(scaling.factor, rope.Number("factor"));
       break;
     }
+    case RopeScaling::Type::kProportional:
+      CRIA_RETURN_IF_ERROR(ReadProportional(rope, config, scaling));
+      break;
     case RopeScaling::Type::kLlama3:
     case RopeScaling::Type::kYarn:
     case RopeScaling::Type::kLongrope: {

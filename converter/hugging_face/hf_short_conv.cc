@@ -77,12 +77,31 @@ Result<std::vector<std::string_view>> LayersOfIndices(const JsonFields& fields,
   return types;
 }
 
+// Of the class, for files without layer_types.
+std::vector<std::string_view> LayersOfLfm3(uint32_t num_hidden_layers) {
+  std::vector<std::string_view> types;
+  for (uint32_t i = 0; i < std::min(num_hidden_layers, kMaxHiddenLayers); ++i) {
+    const bool is_sliding = i % 4 == 0 && i > 0;
+    types.push_back(i % 4 == 2 ? kFullAttention : is_sliding ? kSlidingAttention : kConvLayer);
+  }
+  return types;
+}
+
 }  // namespace
 
 Status ReadHfShortConv(const JsonFields& fields, const Family& family, ModelConfig& config) {
   if (family.short_conv == nullptr) return {};
   const ShortConvFields& names = *family.short_conv;
   CRIA_RETURN_IF_ERROR(RefuseOtherActivation(fields, config));
+  if (names.is_lfm3) {
+    CRIA_ASSIGN_OR_RETURN(const bool has_output_norms, fields.Bool("use_sandwich_norm", true));
+    if (has_output_norms) config.norm_placement = NormPlacement::kBeforeAndAfter;
+    CRIA_ASSIGN_OR_RETURN(config.use_attention_gate, fields.Bool("use_attention_gate", true));
+    // The class knows the field under this name, too.
+    if (fields.Find("norm_eps") == nullptr) {
+      CRIA_ASSIGN_OR_RETURN(config.rms_norm_eps, fields.Number("rms_norm_eps", 1e-5f));
+    }
+  }
   if (names.has_tie_embedding) CRIA_RETURN_IF_ERROR(ReadTied(fields, config));
   if (names.has_block_fields) {
     CRIA_ASSIGN_OR_RETURN(config.intermediate_size,
@@ -103,6 +122,7 @@ Result<std::vector<std::string_view>> ReadHfShortConvLayers(const JsonFields& fi
                                                             uint32_t num_hidden_layers) {
   constexpr std::string_view kTypes = "layer_types";
   if (fields.Find(kTypes) == nullptr) {
+    if (family.short_conv->is_lfm3) return LayersOfLfm3(num_hidden_layers);
     if (family.short_conv->has_block_fields) return LayersOfIndices(fields, num_hidden_layers);
     return fields.Bad(ErrorCode::kNotFound, kTypes,
                       "is missing; it must say which layers are convolutions");
@@ -119,11 +139,14 @@ Result<std::vector<std::string_view>> ReadHfShortConvLayers(const JsonFields& fi
       types.push_back(kConvLayer);
     } else if (type == kFullAttention) {
       types.push_back(kFullAttention);
+    } else if (type == kSlidingAttention && family.short_conv->is_lfm3) {
+      types.push_back(kSlidingAttention);
     } else {
-      return fields.Bad(ErrorCode::kUnsupported, kTypes,
-                        Format("has {}; this version supports conv and full_attention for this "
-                               "architecture",
-                               JsonFields::Text(type)));
+      return fields.Bad(
+          ErrorCode::kUnsupported, kTypes,
+          Format("has {}; this version supports {} for this architecture", JsonFields::Text(type),
+                 family.short_conv->is_lfm3 ? "conv, full_attention and sliding_attention"
+                                            : "conv and full_attention"));
     }
   }
   return types;

@@ -122,6 +122,8 @@ constexpr schema::TensorRole ToSchema(TensorRole role) {
       return schema::TensorRole::ConvOutBias;
     case TensorRole::kRouterBias:
       return schema::TensorRole::RouterBias;
+    case TensorRole::kAttentionGate:
+      return schema::TensorRole::AttentionGate;
   }
   return {};
 }
@@ -150,6 +152,8 @@ constexpr schema::RopeScalingType ToSchema(RopeScaling::Type type) {
       return schema::RopeScalingType::Yarn;
     case RopeScaling::Type::kLongrope:
       return schema::RopeScalingType::Longrope;
+    case RopeScaling::Type::kProportional:
+      return schema::RopeScalingType::Proportional;
   }
   return {};
 }
@@ -265,10 +269,12 @@ Offset<schema::RopeScaling> BuildRopeScaling(FlatBufferBuilder& builder,
   }(std::make_index_sequence<kNumFields>());
   const auto start = builder.StartTable();
   const auto add = [&]<size_t kNumber>(size_t size) {
-    const auto& value = scaling.*std::get<kNumber>(kRopeScalingFields).member;
+    constexpr const auto& kField = std::get<kNumber>(kRopeScalingFields);
+    const auto& value = scaling.*kField.member;
     if constexpr (std::same_as<decltype(value), const std::vector<float>&>) {
       if (has_lists && size == sizeof(uint32_t)) AddField(builder, kNumber, lists[kNumber]);
     } else if (sizeof(value) == size) {
+      if (kField.is_omitted_if_zero && value == std::remove_cvref_t<decltype(value)>{}) return;
       AddField(builder, kNumber, value);
     }
   };

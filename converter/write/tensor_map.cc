@@ -78,6 +78,8 @@ PartNames PartNamesOf(TensorRole role, const ModelConfig& config) {
       return {"conv.out_proj.weight"};
     case TensorRole::kConvOutBias:
       return {"conv.out_proj.bias"};
+    case TensorRole::kAttentionGate:
+      return {"self_attn.g_proj.weight"};
     case TensorRole::kRouterBias:
       return {"mlp.expert_bias"};
     case TensorRole::kExpertsGateUpProj:
@@ -130,6 +132,7 @@ uint64_t PartChannels(const TensorSpec& spec, const ModelConfig& config, size_t 
     case TensorRole::kConvOutProj:
     case TensorRole::kConvOutBias:
     case TensorRole::kRouterBias:
+    case TensorRole::kAttentionGate:
       return spec.is_vector() ? spec.input_channels : spec.output_channels;
   }
   return 0;

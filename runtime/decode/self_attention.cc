@@ -1,10 +1,12 @@
 #include "decode/self_attention.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "decode/layer_steps.h"
 #include "ops/rms_norm.h"
 #include "ops/rope.h"
+#include "ops/router.h"
 #include "ops/vector.h"
 
 namespace cria {
@@ -16,6 +18,8 @@ SelfAttention::Regions SelfAttention::Plan(const DecoderShape& shape, ArenaLayou
   regions.qkv =
       layout.Add("queries, keys and values", chunk * config.qkv_channels() * sizeof(float),
                  {kQkvStep, kAttentionStep});
+  const uint64_t gates = config.use_attention_gate ? chunk * config.num_attention_heads : 0;
+  regions.gates = layout.Add("attention gates", gates * sizeof(float), {kQkvStep, kAttentionStep});
   regions.scratch =
       layout.Add("attention scratch",
                  ops::AttentionScratchBytes(
@@ -34,6 +38,7 @@ SelfAttention::Regions SelfAttention::Plan(const DecoderShape& shape, ArenaLayou
 
 SelfAttention::Buffers::Buffers(const Regions& regions, const ArenaView& arena)
     : qkv(arena.Pointer<float>(regions.qkv)),
+      gates(arena.Pointer<float>(regions.gates)),
       scratch(arena.Region(regions.scratch)),
       output(arena.Pointer<float>(regions.output)) {}
 
@@ -69,6 +74,12 @@ void SelfAttention::AddPlaces(TensorPlaces& places) {
               .input_stride = query,
               .quantized = hidden_.quantized(),
               .output = hidden_.block_output()});
+  if (config_.use_attention_gate) {
+    places.Add({.role = TensorRole::kAttentionGate,
+                .vector = &gate_,
+                .outputs = config_.num_attention_heads,
+                .inputs = hidden});
+  }
   places.AddVector(TensorRole::kQkvBias, qkv_bias_, qkv);
   places.AddVector(TensorRole::kQNorm, q_norm_, config_.joint_qk_norm ? query : config_.head_dim);
   places.AddVector(TensorRole::kKNorm, k_norm_,
@@ -82,6 +93,7 @@ Status SelfAttention::Store(const BatchPlacement& placement, size_t rows) {
     CRIA_RETURN_IF_ERROR(ranks_.NormalizeJointly({buffers_.qkv, rows * config_.qkv_channels()},
                                                  qkv_bias_, q_norm_, k_norm_));
   }
+  if (gate_ != nullptr) MakeGates(rows);
   RotateAndStore(placement, rows);
   return {};
 }
@@ -92,6 +104,9 @@ void SelfAttention::Keep(std::span<const uint32_t> rows) {
     if (rows[i] == i) continue;
     std::copy_n(buffers_.qkv + rows[i] * stride, config_.query_channels(),
                 buffers_.qkv + i * stride);
+    if (gate_ == nullptr) continue;
+    std::copy_n(buffers_.gates + rows[i] * config_.num_attention_heads, config_.num_attention_heads,
+                buffers_.gates + i * config_.num_attention_heads);
   }
 }
 
@@ -113,6 +128,26 @@ void SelfAttention::NormalizeHeads(float* heads, size_t channels, const float* w
   const size_t norm_channels = config_.joint_qk_norm ? channels : config_.head_dim;
   for (float* head = heads; head != heads + channels; head += norm_channels) {
     ops::RmsNorm(head, weight, norm_channels, config_.rms_norm_eps, head);
+  }
+}
+
+void SelfAttention::MakeGates(size_t rows) const {
+  const size_t hidden = config_.hidden_size;
+  const size_t heads = config_.num_attention_heads;
+  workers_.ForEachRow(rows, heads * hidden, [&](size_t row) {
+    float* const gates = buffers_.gates + row * heads;
+    ops::RouterScores({hidden_.block_input() + row * hidden, hidden, 1}, gate_, heads, hidden,
+                      gates, heads);
+    for (size_t i = 0; i < heads; ++i) gates[i] = 1.0f / (1.0f + std::exp(-gates[i]));
+  });
+}
+
+void SelfAttention::MultiplyByGates(size_t row) const {
+  const size_t head_dim = config_.head_dim;
+  const float* const gates = buffers_.gates + row * config_.num_attention_heads;
+  float* head = buffers_.output + row * config_.query_channels();
+  for (size_t i = 0; i < config_.num_attention_heads; ++i, head += head_dim) {
+    for (size_t j = 0; j < head_dim; ++j) head[j] *= gates[i];
   }
 }
 
@@ -156,8 +191,11 @@ void SelfAttention::Attend(const BatchPlacement& placement, size_t rows) const {
     row += run.num_rows;
   }
   ops::Attention(shape_, cache_.view, runs, buffers_.scratch, workers_.PoolFor(rows));
-  if (o_proj_.input_form() != xnn::InputForm::kF32) {
+  const bool is_made_ready = o_proj_.input_form() != xnn::InputForm::kF32;
+  if (is_made_ready || gate_ != nullptr) {
     workers_.ForEachRow(rows, channels, [&](size_t index) {
+      if (gate_ != nullptr) MultiplyByGates(index);
+      if (!is_made_ready) return;
       hidden_.MakeReady(o_proj_, buffers_.output + index * channels, index);
     });
   }

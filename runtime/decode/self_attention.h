@@ -13,12 +13,13 @@ namespace cria {
 
 // Attention over the KV cache (Vaswani et al. 2017), with rope (Su et al. 2021), grouped queries
 // (Ainslie et al. 2023), and what the configuration adds: windows, biases, norms of queries and
-// keys, soft caps.
+// keys, soft caps, gates of the heads' outputs.
 class SelfAttention final : public TokenMixer {
  public:
   // The buffers, which all layers share.
   struct Regions {
     ArenaLayout::RegionId qkv;      // f32 [chunk][qkv_channels]
+    ArenaLayout::RegionId gates;    // f32 [chunk][num_attention_heads], if the model has gates.
     ArenaLayout::RegionId scratch;  // Of ops::Attention.
     ArenaLayout::RegionId output;   // f32 [chunk][query_channels]
   };
@@ -27,6 +28,7 @@ class SelfAttention final : public TokenMixer {
     Buffers(const Regions& regions, const ArenaView& arena);
 
     float* qkv;
+    float* gates;
     std::span<std::byte> scratch;
     float* output;
   };
@@ -52,6 +54,9 @@ class SelfAttention final : public TokenMixer {
   // Whether queries and keys are normalized before RotateAndStore, because other ranks have a part.
   bool IsNormalizedOverRanks() const;
   void NormalizeHeads(float* heads, size_t channels, const float* weight) const;
+  // Computes the sigmoids before the input is overwritten.
+  void MakeGates(size_t rows) const;
+  void MultiplyByGates(size_t row) const;
   void RotateAndStore(const BatchPlacement& placement, size_t rows) const;
   void Attend(const BatchPlacement& placement, size_t rows) const;
 
@@ -67,6 +72,7 @@ class SelfAttention final : public TokenMixer {
   const float* q_norm_ = nullptr;
   const float* k_norm_ = nullptr;
   const float* o_bias_ = nullptr;  // [hidden_size]
+  const float* gate_ = nullptr;    // [num_attention_heads, hidden_size]
 };
 
 }  // namespace cria

@@ -103,6 +103,12 @@ class LayerKindChecker {
         CRIA_RETURN_IF_ERROR(CheckFactors("short_factor", scaling_.short_factor));
         CRIA_RETURN_IF_ERROR(CheckFactors("long_factor", scaling_.long_factor));
         return CheckAttentionFactor();
+      case RopeScaling::Type::kProportional:
+        if (scaling_.partial_rotary_factor > 1.0f) {
+          return Bad(scaling_prefix_, "partial_rotary_factor must be at most 1");
+        }
+        if (config_.rotary_dim == 0) return {};
+        return Bad(scaling_prefix_, "type is proportional, but rotary_dim is given, too");
     }
     return {};
   }
@@ -278,6 +284,7 @@ size_t LongestContext(const LayerKind& kind, uint32_t max_position_embeddings) {
     case RopeScaling::Type::kLinear:
     case RopeScaling::Type::kLlama3:
     case RopeScaling::Type::kLongrope:
+    case RopeScaling::Type::kProportional:
       break;
   }
   return max_position_embeddings;

@@ -17,7 +17,7 @@ inline constexpr size_t kMaxLayerKinds = 8;
 // How rotary frequencies are stretched beyond the trained context; fields as in Hugging Face's
 // `rope_scaling`.
 struct RopeScaling {
-  enum class Type : uint8_t { kNone, kLinear, kLlama3, kDynamic, kYarn, kLongrope };
+  enum class Type : uint8_t { kNone, kLinear, kLlama3, kDynamic, kYarn, kLongrope, kProportional };
 
   Type type = Type::kNone;
   float factor = 1.0f;
@@ -34,6 +34,9 @@ struct RopeScaling {
   // for contexts that are longer than original_max_position_embeddings.
   std::vector<float> short_factor;
   std::vector<float> long_factor;
+  // kProportional only: only this part of the pairs turns, those with the highest frequencies. The
+  // frequencies are those of all pairs, and the factor divides them.
+  float partial_rotary_factor = 0.0f;
 
   bool operator==(const RopeScaling&) const = default;
 };
@@ -128,6 +131,8 @@ struct ModelConfig {
   // A number for each expert is added to the scores that experts are chosen by, but not to their
   // weights. Only with kSigmoid.
   bool use_expert_bias = false;
+  // What each head of attention writes is multiplied by a sigmoid of a product with its input.
+  bool use_attention_gate = false;
 
   const LayerKind& layer_kind(size_t layer) const {
     return layer_kinds[kind_of_layer.empty() ? 0 : kind_of_layer[layer]];

@@ -55,7 +55,7 @@ inline constexpr std::tuple kRopeScalingFields = [] {
       ConfigField{.name = "factor",
                   .member = &RopeScaling::factor,
                   .must_be_positive = true,
-                  .rope_types = RopeTypes(kLinear, kLlama3, kDynamic, kYarn)},
+                  .rope_types = RopeTypes(kLinear, kLlama3, kDynamic, kYarn, kProportional)},
       ConfigField{.name = "low_freq_factor",
                   .member = &RopeScaling::low_freq_factor,
                   .must_be_positive = true,
@@ -94,6 +94,11 @@ inline constexpr std::tuple kRopeScalingFields = [] {
       ConfigField{.name = "long_factor",
                   .member = &RopeScaling::long_factor,
                   .rope_types = RopeTypes(kLongrope)},
+      ConfigField{.name = "partial_rotary_factor",
+                  .member = &RopeScaling::partial_rotary_factor,
+                  .must_be_positive = true,
+                  .rope_types = RopeTypes(kProportional),
+                  .is_omitted_if_zero = true},
   };
 }();
 
@@ -241,6 +246,10 @@ inline constexpr std::tuple kModelConfigFields = {
                 .is_omitted_if_zero = true},
     ConfigField{.name = "use_expert_bias",
                 .member = &ModelConfig::use_expert_bias,
+                .is_feature = true,
+                .is_omitted_if_zero = true},
+    ConfigField{.name = "use_attention_gate",
+                .member = &ModelConfig::use_attention_gate,
                 .is_feature = true,
                 .is_omitted_if_zero = true},
 };

@@ -21,7 +21,7 @@ namespace {
 
 // The schema's enumerations have the same numbers as the runtime's.
 static_assert(static_cast<int>(schema::RopeScalingType::MAX) ==
-              static_cast<int>(RopeScaling::Type::kLongrope));
+              static_cast<int>(RopeScaling::Type::kProportional));
 static_assert(static_cast<int>(schema::RopeScalingType::Llama3) ==
               static_cast<int>(RopeScaling::Type::kLlama3));
 

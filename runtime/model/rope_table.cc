@@ -88,6 +88,17 @@ std::vector<double> RopeInverseFrequencies(const ModelConfig& config, const Laye
       }
       break;
     }
+    case RopeScaling::Type::kProportional: {
+      const double turned = std::floor(double{scaling.partial_rotary_factor} * channels / 2.0);
+      for (size_t i = 0; i < frequencies.size(); ++i) {
+        if (static_cast<double>(i) < turned) {
+          frequencies[i] /= scaling.factor;
+        } else {
+          frequencies[i] = 0.0;
+        }
+      }
+      break;
+    }
     case RopeScaling::Type::kLongrope: {
       const bool is_long = context_tokens > scaling.original_max_position_embeddings;
       const std::vector<float>& factors = is_long ? scaling.long_factor : scaling.short_factor;

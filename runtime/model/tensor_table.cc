@@ -73,6 +73,8 @@ RoleTraits TraitsOf(TensorRole role) {
       return {"conv_out_bias", true};
     case TensorRole::kRouterBias:
       return {"router_bias", true};
+    case TensorRole::kAttentionGate:
+      return {"attention_gate", false};
   }
   return {"unknown", false};
 }
@@ -86,6 +88,9 @@ void AddAttention(const ModelConfig& config, const Add& add) {
     add(TensorRole::kQNorm, 1, config.joint_qk_norm ? config.query_channels() : config.head_dim);
     add(TensorRole::kKNorm, 1,
         config.joint_qk_norm ? config.key_value_channels() : config.head_dim);
+  }
+  if (config.use_attention_gate) {
+    add(TensorRole::kAttentionGate, config.num_attention_heads, hidden);
   }
   add(TensorRole::kOProj, hidden, config.query_channels());
   if (config.o_bias) add(TensorRole::kOBias, 1, hidden);
@@ -228,7 +233,7 @@ TensorLayout MakeTensorLayout(const TensorSpec& spec, Scheme scheme, size_t bloc
                          .padded_input_channels = spec.input_channels,
                          .block_size = 0,
                          .num_parts = spec.num_parts,
-                         .is_plain = spec.role == TensorRole::kRouter};
+                         .is_plain = spec.is_plain()};
   const BlockFormat* const format = layout.block_format();
   if (format != nullptr && format->inputs <= kMaxPaddedBlock) {
     layout.padded_input_channels =

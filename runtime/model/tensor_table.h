@@ -46,8 +46,9 @@ enum class TensorRole : uint8_t {
   kConvOutProj,
   kConvOutBias,
   kRouterBias,  // Of the scores that experts are chosen by.
+  kAttentionGate,
 };
-inline constexpr int kNumTensorRoles = 30;
+inline constexpr int kNumTensorRoles = 31;
 std::string_view TensorRoleName(TensorRole role);
 
 inline constexpr int kNoLayer = -1;
@@ -66,7 +67,11 @@ struct TensorSpec {
   // A norm's weights, a bias, the row of shared_expert_gate, or the taps of a convolution.
   bool is_vector() const;
   // Whether no scheme but f32 is possible.
-  bool is_always_f32() const { return is_vector() || role == TensorRole::kRouter; }
+  bool is_always_f32() const { return is_vector() || is_plain(); }
+  // A small matrix whose rows are used as they are: packing does not rearrange them.
+  bool is_plain() const {
+    return role == TensorRole::kRouter || role == TensorRole::kAttentionGate;
+  }
   // Whether products use the matrix: all but the embedding table, whose rows are read one by one.
   // False for the embedding table, even if it is the tied output head.
   bool is_multiplied() const { return !is_vector() && role != TensorRole::kEmbedTokens; }

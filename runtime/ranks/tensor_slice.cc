@@ -79,6 +79,9 @@ TensorSlice TensorSlice::Of(const TensorSpec& spec, const ModelConfig& config,
     case TensorRole::kKNorm:
       if (config.joint_qk_norm) slice.columns = {ChannelsOf(share.key_value_heads, config)};
       break;
+    case TensorRole::kAttentionGate:
+      slice.rows = {share.query_heads};
+      break;
     case TensorRole::kOProj:
       slice.columns = {ChannelsOf(share.query_heads, config)};
       break;

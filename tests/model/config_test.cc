@@ -466,6 +466,20 @@ TEST(ModelConfigTest, ShortConvolutionsHaveNoAttention) {
   ExpectRefused(config, "short_conv is true for every layer", ErrorCode::kUnsupported);
 }
 
+TEST(ModelConfigTest, APartOfThePairsTurnsProportionally) {
+  ModelConfig config = Llama32Of1B();
+  RopeScaling& scaling = config.layer_kinds[0].rope_scaling;
+  scaling = {.type = RopeScaling::Type::kProportional, .partial_rotary_factor = 0.5f};
+  EXPECT_TRUE(ValidateConfig(config));
+  scaling.partial_rotary_factor = 1.5f;
+  ExpectRefused(config, "partial_rotary_factor must be at most 1");
+  scaling.partial_rotary_factor = 0.0f;
+  ExpectRefused(config, "partial_rotary_factor is 0");
+  scaling.partial_rotary_factor = 0.5f;
+  config.rotary_dim = 32;
+  ExpectRefused(config, "rotary_dim is given, too");
+}
+
 TEST(ModelConfigTest, ShortConvolutionsDoNotLimitTheContext) {
   ModelConfig config = WithShortConv();
   config.layer_kinds[1].rope_scaling = {

@@ -241,8 +241,8 @@ TEST(ForgedMetadataTest, ConfigurationsAreValidated) {
       "sliding_window is 4294967295");
   ExpectModelFileRefusedAfter([](TestModelFile& f) { f.config.rms_norm_eps = -1.0f; },
                               "rms_norm_eps");
-  ExpectModelFileRefusedAfter([](TestModelFile& f) { f.rope_scaling_type = 6; },
-                              "rope_scaling.type is 6");
+  ExpectModelFileRefusedAfter([](TestModelFile& f) { f.rope_scaling_type = 7; },
+                              "rope_scaling.type is 7");
   ExpectModelFileRefusedAfter([](TestModelFile& f) { f.rope_scaling_type = 2; },
                               "original_max_position_embeddings");
 }
@@ -279,8 +279,8 @@ TEST(ForgedMetadataTest, KindsOfLayersAreValidated) {
   expect_kind_refused({.sliding_window = ~0u, .rope_theta = 1e4f},
                       "layer_kinds[1].sliding_window is 4294967295");
   expect_kind_refused({.rope_theta = 0.0f}, "layer_kinds[1].rope_theta is 0");
-  expect_kind_refused({.rope_theta = 1e4f, .rope_scaling = {.type = RopeScaling::Type(6)}},
-                      "rope_scaling.type is 6");
+  expect_kind_refused({.rope_theta = 1e4f, .rope_scaling = {.type = RopeScaling::Type(7)}},
+                      "rope_scaling.type is 7");
   expect_kind_refused({.rope_theta = 1e4f, .rope_scaling = {.type = RopeScaling::Type::kLlama3}},
                       "layer_kinds[1].rope_scaling.original_max_position_embeddings is 0");
 }

@@ -95,7 +95,8 @@ Offset<schema::RopeScaling> BuildRopeScaling(FlatBufferBuilder& builder, uint8_t
   return schema::CreateRopeScaling(
       builder, static_cast<schema::RopeScalingType>(type), scaling.factor, scaling.low_freq_factor,
       scaling.high_freq_factor, scaling.original_max_position_embeddings, scaling.attention_factor,
-      scaling.beta_fast, scaling.beta_slow, scaling.truncate, short_factor, long_factor);
+      scaling.beta_fast, scaling.beta_slow, scaling.truncate, short_factor, long_factor,
+      scaling.partial_rotary_factor);
 }
 
 Offset<schema::Config> BuildConfig(FlatBufferBuilder& builder, const TestModelFile& file) {
@@ -128,7 +129,8 @@ Offset<schema::Config> BuildConfig(FlatBufferBuilder& builder, const TestModelFi
       config.num_experts_per_tok, config.moe_intermediate_size, config.norm_topk_prob,
       config.shared_expert_intermediate_size, config.shared_expert_gate, first.no_rope,
       first.dense_mlp, first.short_conv, config.conv_L_cache, config.conv_bias,
-      static_cast<schema::ScoringFunc>(config.scoring_func), config.use_expert_bias);
+      static_cast<schema::ScoringFunc>(config.scoring_func), config.use_expert_bias,
+      config.use_attention_gate);
 }
 
 Offset<schema::Tokenizer> BuildTokenizer(FlatBufferBuilder& builder, const TestModelFile& file) {

@@ -361,7 +361,13 @@ std::vector<FamilyCheckpoint> FamilyCheckpoints() {
                                                        {"norm_topk_prob", false},
                                                        {"routed_scaling_factor", 2.5}}))
                .dump(),
-           "lfm2moe"}};
+           "lfm2moe"},
+          {"Lfm3AllAttention",
+           Merged(Lfm3(),
+                  {{"layer_types", {"sliding_attention", "full_attention", "sliding_attention"}},
+                   {"num_hidden_layers", 3}})
+               .dump(),
+           ""}};
 }
 
 namespace {

@@ -48,8 +48,8 @@ std::vector<int32_t> UnorderedIds(size_t count, size_t vocab_size, uint32_t seed
 void PlantLargeChannels(const FamilyCheckpoint& checkpoint, const std::filesystem::path& folder) {
   constexpr float kFactor = 40.0f;
   constexpr size_t kHeadChannel = 3, kHeadDim = 16;
-  // One whose gains are not small already.
-  const size_t norm_channel = checkpoint.name.starts_with("Lfm") ? 7 : 5;
+  constexpr size_t kNormChannel = 5;
+  const bool is_lfm = checkpoint.name.starts_with("Lfm");
   const bool is_gemma = checkpoint.name.starts_with("Gemma");
   const bool is_olmo2 = checkpoint.name.starts_with("Olmo2");
   const bool has_both =
@@ -83,11 +83,13 @@ void PlantLargeChannels(const FamilyCheckpoint& checkpoint, const std::filesyste
                            is_of(".output_linear.");
     if (is_norm) {
       const float offset = is_gemma ? 1.0f : 0.0f;
-      values[norm_channel] = kFactor * (offset + values[norm_channel]) - offset;
+      values[kNormChannel] = kFactor * (offset + values[kNormChannel]) - offset;
+      // The gains of some of these are so small that 40 times as much is not large.
+      if (is_lfm) values[kNormChannel] = kFactor;
     } else if (is_writer) {
       multiply(0, 1, kHeadChannel, kHeadDim, 1.0f / kFactor);
     } else if (is_of(".gate.") || is_of(".router.") || is_of(".shared_expert_gate.")) {
-      multiply(0, 1, norm_channel, columns, 1.0f / kFactor);
+      multiply(0, 1, kNormChannel, columns, 1.0f / kFactor);
     } else if (!is_of(".conv.out_proj.") &&
                (is_of("_proj.") || is_of(".w1.") || is_of(".w3.") || is_of("_linear."))) {
       // Of values behind two heads of queries for each head, and of up_proj behind gate_proj.
@@ -96,7 +98,7 @@ void PlantLargeChannels(const FamilyCheckpoint& checkpoint, const std::filesyste
                                : is_of(".gate_up_proj.") || is_of(".input_linear.") ? rows / 2
                                                                                     : rows;
       multiply(first_row + kHeadChannel, kHeadDim, 0, 1, kFactor);
-      if (!is_olmo2) multiply(0, 1, norm_channel, columns, 1.0f / kFactor);
+      if (!is_olmo2) multiply(0, 1, kNormChannel, columns, 1.0f / kFactor);
     }
     writer.Write(values);
   }
@@ -306,8 +308,9 @@ std::vector<FamilyCheckpoint> DenseFamilies() {
 }
 
 std::vector<FamilyCheckpoint> ConvertedShortConvs() {
-  return {support::FamilyNamed("Lfm2"), support::FamilyNamed("Lfm2Biases"),
-          support::FamilyNamed("Lfm2Moe"), support::FamilyNamed("Lfm2MoeScaled")};
+  return {support::FamilyNamed("Lfm2"),    support::FamilyNamed("Lfm2Biases"),
+          support::FamilyNamed("Lfm2Moe"), support::FamilyNamed("Lfm2MoeScaled"),
+          support::FamilyNamed("Lfm3"),    support::FamilyNamed("Lfm3Plain")};
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, FamilySteps, testing::ValuesIn(DenseFamilies()),

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "converter/hugging_face/hf_config_fixture.h"
 
 namespace cria {
@@ -138,6 +140,65 @@ TEST_F(HfShortConvTest, TheMixtureHasDefaultsOfItsOwn) {
   ExpectRefusedAs(kLfm2Moe, With(mixture, {{"use_expert_bias", 1}}), "use_expert_bias");
   ExpectRefusedAs("LlamaForCausalLM", {{"use_expert_bias", true}}, "use_expert_bias");
   ExpectRefusedAs(kLfm2, With(kTypes, {{"routed_scaling_factor", 2.0}}), "routed_scaling_factor");
+}
+
+TEST_F(HfShortConvTest, Lfm3HasParametersOfItsOwn) {
+  constexpr const char* kLfm3 = "Lfm3ForCausalLM";
+  const auto read = ReadAs(kLfm3, {{"num_hidden_layers", 6}, {"max_position_embeddings", 1024}});
+  ASSERT_TRUE(read) << read.error().message();
+  EXPECT_EQ(read->conv_L_cache, 7u);
+  EXPECT_EQ(read->head_dim, 128u);
+  EXPECT_EQ(read->norm_placement, NormPlacement::kBeforeAndAfter);
+  EXPECT_TRUE(read->use_attention_gate && read->qk_norm);
+  EXPECT_EQ(read->layer_kinds.size(), 3u);
+  EXPECT_TRUE(read->layer_kind(0).short_conv && read->layer_kind(5).short_conv);
+  const LayerKind& full = read->layer_kind(2);
+  EXPECT_EQ(full.rope_theta, 1e6f);
+  EXPECT_EQ(full.rope_scaling.type, RopeScaling::Type::kProportional);
+  EXPECT_EQ(full.rope_scaling.partial_rotary_factor, 0.5f);
+  EXPECT_EQ(full.sliding_window, 0u);
+  const LayerKind& sliding = read->layer_kind(4);
+  EXPECT_EQ(sliding.sliding_window, 256u);
+  EXPECT_EQ(sliding.rope_theta, 1e4f);
+  EXPECT_EQ(sliding.rope_scaling.type, RopeScaling::Type::kNone);
+  const auto plain = ReadAs(
+      kLfm3,
+      {{"layer_types", {"conv", "full_attention"}},
+       {"use_sandwich_norm", false},
+       {"use_attention_gate", false},
+       {"attention_bias", true},
+       {"rms_norm_eps", 1e-3},
+       {"head_dim", 20},
+       {"rope_parameters",
+        {{"full_attention",
+          {{"rope_type", "proportional"}, {"factor", 4.0}, {"partial_rotary_factor", 0.7}}}}}});
+  ASSERT_TRUE(plain) << plain.error().message();
+  EXPECT_EQ(plain->norm_placement, NormPlacement::kBefore);
+  EXPECT_TRUE(plain->qkv_bias && plain->o_bias);
+  EXPECT_FALSE(plain->use_attention_gate);
+  EXPECT_EQ(plain->rms_norm_eps, 1e-3f);
+  // Seven pairs, although the product with a float of 0.7 is less than 7.
+  const float part = plain->layer_kind(1).rope_scaling.partial_rotary_factor;
+  EXPECT_EQ(std::floor(double{part} * 10.0), 7.0);
+  const json layers = {{"layer_types", {"sliding_attention", "full_attention"}}};
+  ExpectRefusedAs(kLfm3, With(layers, {{"sliding_window", nullptr}}), "gives no window");
+  ExpectRefusedAs(kLfm3, With(layers, {{"rope_theta", 1e4}}), "rope_theta");
+  ExpectRefusedAs(kLfm3, With(layers, {{"rope_parameters", {{"rope_theta", 1e4}}}}),
+                  "must be an object");
+  for (const double part_of_pairs : {0.0, -0.5, 1.5}) {
+    ExpectRefusedAs(
+        kLfm3,
+        {{"layer_types", {"conv", "full_attention"}},
+         {"rope_parameters",
+          {{"full_attention",
+            {{"rope_type", "proportional"}, {"partial_rotary_factor", part_of_pairs}}}}}},
+        "partial_rotary_factor");
+  }
+  ExpectRefusedAs(kLfm3, With(layers, {{"layer_types", {"conv", "chunked_attention"}}}),
+                  "conv, full_attention and sliding_attention");
+  ExpectRefusedAs("LlamaForCausalLM",
+                  {{"rope_parameters", {{"rope_type", "proportional"}, {"rope_theta", 1e4}}}},
+                  "is \"proportional\"");
 }
 
 }  // namespace
