@@ -71,6 +71,10 @@ constexpr std::array kPreTokenizers = {
                  .split_patterns = kLlama3Patterns,
                  .ignore_merges = true,
                  .add_bos_token = true},
+    PreTokenizer{.name = "lfm2",
+                 .split_patterns = kLlama3Patterns,
+                 .ignore_merges = true,
+                 .add_bos_token = true},
     PreTokenizer{
         .name = "tekken", .split_patterns = kTekken, .ignore_merges = true, .add_bos_token = true},
     PreTokenizer{.name = "gpt-4o", .split_patterns = kGpt4o},

@@ -190,9 +190,10 @@ TEST(GgufTokenizerTest, ReadsByteLevelPieces) {
 }
 
 TEST(GgufTokenizerTest, PreTokenizersAreKnownByName) {
-  for (const char* name : {"llama-bpe", "llama3", "llama-v3", "tekken", "qwen2", "deepseek-r1-qwen",
-                           "deepseek-llm", "deepseek-coder", "smollm", "starcoder", "refact", "mpt",
-                           "gpt-2", "default", "gpt-4o", "dbrx", "smaug-bpe", "olmo"}) {
+  for (const char* name :
+       {"llama-bpe", "llama3", "llama-v3", "lfm2", "tekken", "qwen2", "deepseek-r1-qwen",
+        "deepseek-llm", "deepseek-coder", "smollm", "starcoder", "refact", "mpt", "gpt-2",
+        "default", "gpt-4o", "dbrx", "smaug-bpe", "olmo"}) {
     const auto imported = Import(ByteLevelMetadata(name));
     EXPECT_TRUE(imported) << name;
   }
@@ -232,7 +233,7 @@ TEST(GgufTokenizerTest, PreTokenizersSplitAsTheirModelsDo) {
         << name;
   }
   EXPECT_THAT(words_of("gpt-4o"), ElementsAre("it's", " ", " ", "12", " a", "+b", ",\n", "\tc"));
-  for (const char* name : {"dbrx", "smaug-bpe"}) {
+  for (const char* name : {"dbrx", "smaug-bpe", "lfm2"}) {
     EXPECT_EQ(words_of(name), words_of("llama-bpe"));
   }
   EXPECT_EQ(words_of("olmo"), words_of("mpt"));
