@@ -29,7 +29,8 @@ struct Measurement {
 // Computes as many rows of logits as drafts take at most: a few short answers do not have to.
 Status RunAllLogitRows(Decoder& decoder) {
   const size_t rows = std::min(decoder.max_logit_rows(), decoder.chunk_tokens());
-  CRIA_ASSIGN_OR_RETURN(const OpenSequence sequence, OpenSequence::Create(decoder.pages(), rows));
+  CRIA_ASSIGN_OR_RETURN(const OpenSequence sequence,
+                        OpenSequence::Create(decoder.sequences(), rows));
   const std::vector<int32_t> tokens = MakeUpPrompt(rows, decoder.vocab_size());
   CRIA_RETURN_IF_ERROR(decoder.ForwardSequence(sequence.id(), tokens, 0, rows));
   return decoder.Logits(0).transform([](std::span<float>) {});

@@ -242,23 +242,26 @@ Status SpeedBench::Generate(SpeedResult& result) {
 }
 
 Status SpeedBench::Rewind(const SpeedTest& test) {
-  KvPages& pages = decoder_.pages();
+  Sequences& sequences = decoder_.sequences();
   const SequenceId first = sequences_[0].id();
-  const size_t kept = pages.LongestPrefix(first, test.depth_tokens);
-  CRIA_RETURN_IF_ERROR(pages.Truncate(first, kept));
+  const size_t kept = sequences.LongestPrefix(first, test.depth_tokens);
+  CRIA_RETURN_IF_ERROR(sequences.Truncate(first, kept));
+  CRIA_RETURN_IF_ERROR(decoder_.CarryOutMoves());
   for (const OpenSequence& other : std::span(sequences_).subspan(1)) {
-    CRIA_RETURN_IF_ERROR(pages.Truncate(other.id(), 0));
+    CRIA_RETURN_IF_ERROR(sequences.Truncate(other.id(), 0));
   }
   CRIA_RETURN_IF_ERROR(Prefill(kept, test.depth_tokens));
+  sequences.AddCheckpoint(first);
+  CRIA_RETURN_IF_ERROR(decoder_.CarryOutMoves());
   for (size_t i = 1; i < test.num_sequences; ++i) {
-    CRIA_RETURN_IF_ERROR(pages.Share(first, sequences_[i].id(), test.depth_tokens));
-    CRIA_RETURN_IF_ERROR(decoder_.Move(pages.moves()));
+    CRIA_RETURN_IF_ERROR(sequences.Share(first, sequences_[i].id(), test.depth_tokens));
+    CRIA_RETURN_IF_ERROR(decoder_.CarryOutMoves());
   }
   return {};
 }
 
 size_t SpeedBench::NumUsedPages() const {
-  const KvPages& pages = decoder_.pages();
+  const KvPages& pages = decoder_.sequences().pages();
   size_t used = 0;
   for (uint32_t page = 0; page < pages.num_pages(); ++page) {
     used += pages.num_holders(page) != 0 ? 1 : 0;
@@ -326,7 +329,7 @@ Status RunSpeedBench(const SpeedOptions& options,
     std::vector<OpenSequence> sequences;
     for (size_t i = 0; !has_drafts && i < engine_options.num_sequences; ++i) {
       CRIA_ASSIGN_OR_RETURN(OpenSequence sequence,
-                            OpenSequence::Create(engine->decoder().pages(), 0));
+                            OpenSequence::Create(engine->decoder().sequences(), 0));
       sequences.push_back(std::move(sequence));
     }
     SpeedBench bench(*engine, std::move(sequences), options, std::move(tokens), interrupt, sampler,

@@ -58,7 +58,7 @@ Status WriteWindows(Engine& engine, size_t window_tokens, std::span<SampledWindo
   std::vector<OpenSequence> sequences;
   for (size_t i = 0; i < windows.size(); ++i) {
     CRIA_ASSIGN_OR_RETURN(OpenSequence sequence,
-                          OpenSequence::Create(decoder.pages(), window_tokens));
+                          OpenSequence::Create(decoder.sequences(), window_tokens));
     sequences.push_back(std::move(sequence));
   }
   std::vector<int32_t> next(windows.size());

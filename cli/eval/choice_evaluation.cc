@@ -161,7 +161,7 @@ Result<std::vector<ChoiceResult>> EvaluateChoices(
     CRIA_RETURN_IF_ERROR(progress->Read(std::as_writable_bytes(std::span(results))));
   }
   CRIA_ASSIGN_OR_RETURN(const OpenSequence sequence,
-                        OpenSequence::Create(model.pages(), model.context_tokens()));
+                        OpenSequence::Create(model.sequences(), model.context_tokens()));
   ChoiceScorer scorer(model, tokenizer, sequence.id());
   while (results.size() < questions.size()) {
     const ChoiceQuestion& question = questions[results.size()];

@@ -80,7 +80,7 @@ Result<std::vector<TokenPrediction>> EvaluateText(const TextWindows& windows,
   for (TokenModel* model : {evaluation.model, evaluation.base}) {
     if (model == nullptr) continue;
     CRIA_ASSIGN_OR_RETURN(OpenSequence sequence,
-                          OpenSequence::Create(model->pages(), window_inputs));
+                          OpenSequence::Create(model->sequences(), window_inputs));
     sequences.push_back({model, sequence.id()});
     open.push_back(std::move(sequence));
   }

@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <cstdint>
+#include <functional>
 
 #include "cli/flags/byte_count.h"
 
@@ -16,13 +17,13 @@ Status ReadBytes(std::string_view text, std::optional<std::uint64_t>& bytes) {
   return WrongValue(text, "a number of bytes such as 700M or 700MiB");
 }
 
-Status ReadContextTokens(std::string_view text, size_t& tokens) {
+Status ReadWholeNumber(std::string_view text, const std::function<void(size_t number)>& use) {
   size_t number = 0;
   const char* const begin = text.data();
   const char* const end = begin + text.size();
   const auto [stop, error] = std::from_chars(begin, end, number);
   if (error != std::errc() || stop != end) return WrongValue(text, "a whole number");
-  tokens = number == 0 ? kModelsOwnContext : number;
+  use(number);
   return {};
 }
 
@@ -42,7 +43,9 @@ void AddContextOptions(CommandLine& command, EngineOptions& options, KvType kv_t
       .Add(
           "-c,--ctx-size", "UINT",
           [&options](std::string_view text) {
-            return ReadContextTokens(text, options.context_tokens);
+            return ReadWholeNumber(text, [&](size_t number) {
+              options.context_tokens = number == 0 ? kModelsOwnContext : number;
+            });
           },
           "Tokens that the KV cache holds; 0: as many as the model was made for (default: 2048, or "
           "that number if it is less)")
@@ -50,6 +53,15 @@ void AddContextOptions(CommandLine& command, EngineOptions& options, KvType kv_t
   command
       .AddNumber("-np,--parallel", options.num_sequences,
                  "Sequences that run at the same time and share the KV cache")
+      .Group(group);
+  command
+      .Add(
+          "--ctx-checkpoints", "UINT",
+          [&options](std::string_view text) {
+            return ReadWholeNumber(text, [&](size_t number) { options.num_checkpoints = number; });
+          },
+          "Earlier lengths that sequences can come back to, of a model with windows or recurrent "
+          "layers (default: 2, and 2 for each sequence)")
       .Group(group);
   command
       .AddChoice("--kv", options.kv_type,

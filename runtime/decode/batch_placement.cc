@@ -13,6 +13,9 @@ BatchPlacement::Regions BatchPlacement::Plan(const DecoderShape& shape, ArenaLay
   regions.runs =
       layout.Add("runs of a batch", num_groups * options.num_sequences * sizeof(ops::AttentionRows),
                  kWholeLife);
+  regions.states = layout.Add(
+      "runs in recurrent layers",
+      shape.config.has_short_conv() ? options.num_sequences * sizeof(StateRun) : 0, kWholeLife);
   return regions;
 }
 
@@ -23,9 +26,10 @@ BatchPlacement::BatchPlacement(const DecoderShape& shape, const Regions& regions
       max_runs_(shape.options.num_sequences),
       rows_(arena.Pointer<BatchRow>(regions.rows)),
       logit_rows_(arena.Pointer<uint32_t>(regions.logit_rows)),
-      runs_(arena.Pointer<ops::AttentionRows>(regions.runs)) {}
+      runs_(arena.Pointer<ops::AttentionRows>(regions.runs)),
+      states_(arena.Pointer<StateRun>(regions.states)) {}
 
-void BatchPlacement::Clear() { num_rows_ = num_runs_ = num_logit_rows_ = 0; }
+void BatchPlacement::Clear() { num_rows_ = num_runs_ = num_states_ = num_logit_rows_ = 0; }
 
 void BatchPlacement::Add(const BatchRun& run) {
   last_run_ = run;

@@ -7,6 +7,7 @@
 #include "core/arena.h"
 #include "decode/batch.h"
 #include "decode/decoder_options.h"
+#include "decode/recurrent_states.h"
 #include "ops/attention.h"
 #include "ops/kv_cache_view.h"
 
@@ -26,6 +27,7 @@ class BatchPlacement {
     ArenaLayout::RegionId rows;        // BatchRow [groups of pages][chunk]
     ArenaLayout::RegionId logit_rows;  // uint32_t [chunk]
     ArenaLayout::RegionId runs;        // ops::AttentionRows [groups of pages][num_sequences]
+    ArenaLayout::RegionId states;      // StateRun [num_sequences]
   };
   static Regions Plan(const DecoderShape& shape, ArenaLayout& layout);
 
@@ -38,6 +40,9 @@ class BatchPlacement {
   // Says where the rows of the last run stand in the layers of a group.
   void Place(size_t group, const ops::KvPageTable& table);
 
+  // Says what the last run does in recurrent layers.
+  void PlaceState(const StateRun& run) { states_[num_states_++] = run; }
+
   // All rows, in the layers of a group.
   std::span<const BatchRow> rows(size_t group) const {
     return {rows_ + group * chunk_tokens_, num_rows_};
@@ -47,9 +52,12 @@ class BatchPlacement {
   std::span<ops::AttentionRows> runs(size_t group) const {
     return {runs_ + group * max_runs_, num_runs_};
   }
+  // The runs in recurrent layers; none if the model has no such layers.
+  std::span<const StateRun> states() const { return {states_, num_states_}; }
   // The rows that are followed by logits, in ascending order.
   std::span<const uint32_t> logit_rows() const { return {logit_rows_, num_logit_rows_}; }
-  // Leaves only these rows: they become the first rows, and runs without any of them end.
+  // Leaves only these rows: they become the first rows, and runs without any of them end. No layer
+  // stores anything after that.
   void KeepLogitRows();
 
  private:
@@ -59,9 +67,11 @@ class BatchPlacement {
   BatchRow* const rows_;
   uint32_t* const logit_rows_;
   ops::AttentionRows* const runs_;
+  StateRun* const states_;
   BatchRun last_run_;
   size_t num_rows_ = 0;
   size_t num_runs_ = 0;
+  size_t num_states_ = 0;
   size_t num_logit_rows_ = 0;
 };
 

@@ -11,15 +11,21 @@ Status Decoder::Forward(const Batch& batch) {
   CRIA_RETURN_IF_ERROR(PlaceRuns(batch));
   CRIA_RETURN_IF_ERROR(Embed(batch.tokens));
   // After this, nothing fails on one rank alone, so that all take part in the same exchanges.
-  CRIA_RETURN_IF_ERROR(ranks_.BeginForward(batch, cache_.pages()));
-  return RunLayers(batch.tokens.size());
+  CRIA_RETURN_IF_ERROR(ranks_.BeginForward(batch, sequences_.pages()));
+  const Status run = RunLayers(batch.tokens.size());
+  if (RecurrentStates* const states = sequences_.states(); states != nullptr) {
+    for (const BatchRun& computed : batch.runs) {
+      run ? states->Advance(computed.sequence) : states->Lose(computed.sequence);
+    }
+  }
+  return run;
 }
 
 Status Decoder::ComputePlaced(const Batch& batch, std::span<const ops::KvPageTable> tables) {
   head_.Begin(0);
   CRIA_RETURN_IF_ERROR(Check(batch));
   const auto lock = workers_.Lock();
-  const size_t num_groups = cache_.pages().num_groups();
+  const size_t num_groups = sequences_.pages().num_groups();
   placement_.Clear();
   for (const BatchRun& run : batch.runs) {
     placement_.Add(run);
@@ -39,15 +45,19 @@ Status Decoder::Check(const Batch& batch) const {
 }
 
 Status Decoder::PlaceRuns(const Batch& batch) {
-  KvPages& pages = cache_.pages();
+  const KvPages& pages = sequences_.pages();
   placement_.Clear();
   for (const BatchRun& run : batch.runs) {
-    CRIA_RETURN_IF_ERROR(pages.Truncate(run.sequence, run.first_position));
-    CRIA_RETURN_IF_ERROR(pages.Extend(run.sequence, run.first_position + run.num_tokens));
-    CRIA_RETURN_IF_ERROR(MoveRows(pages.moves()));
+    CRIA_RETURN_IF_ERROR(sequences_.Truncate(run.sequence, run.first_position));
+    CRIA_RETURN_IF_ERROR(CarryOutLocked());
+    CRIA_RETURN_IF_ERROR(sequences_.Extend(run.sequence, run.first_position + run.num_tokens));
+    CRIA_RETURN_IF_ERROR(CarryOutLocked());
     placement_.Add(run);
     for (size_t group = 0; group < pages.num_groups(); ++group) {
       placement_.Place(group, pages.Table(run.sequence, group));
+    }
+    if (const RecurrentStates* const states = sequences_.states(); states != nullptr) {
+      placement_.PlaceState(states->Run(run.sequence));
     }
   }
   return {};
@@ -101,16 +111,27 @@ size_t Decoder::KeepLogitRows(TokenMixer& mixer) {
 
 Result<std::span<float>> Decoder::Logits(size_t row) { return head_.Logits(row); }
 
-Status Decoder::Move(std::span<const PageMove> moves) {
+Status Decoder::CarryOutMoves() {
   const auto lock = workers_.Lock();
-  return MoveRows(moves);
+  return CarryOutLocked();
 }
 
-Status Decoder::MoveRows(std::span<const PageMove> moves) {
-  if (moves.empty()) return {};
-  CRIA_RETURN_IF_ERROR(ranks_.BeginMove(moves));
+Status Decoder::CarryOutLocked() {
+  if (const RecurrentStates* const states = sequences_.states(); states != nullptr) {
+    states_.Copy(states->copies(), workers_.PoolFor(1));
+  }
+  Status told;
+  if (const auto moves = sequences_.pages().moves(); !moves.empty()) {
+    told = ranks_.BeginMove(moves);
+    if (told) cache_.Move(moves, workers_.PoolFor(1));
+  }
+  sequences_.ClearMoves();
+  return told;
+}
+
+void Decoder::MoveRows(std::span<const PageMove> moves) const {
+  const auto lock = workers_.Lock();
   cache_.Move(moves, workers_.PoolFor(1));
-  return {};
 }
 
 Status Decoder::ExchangeKvRows(const KvRows& rows, KvDirection direction) {

@@ -20,6 +20,8 @@
 #include "decode/profile.h"
 #include "decode/rank_link.h"
 #include "decode/rope_tables.h"
+#include "decode/sequences.h"
+#include "decode/state_cache.h"
 #include "decode/token_model.h"
 #include "decode/workers.h"
 #include "model/model_file.h"
@@ -53,12 +55,15 @@ class Decoder final : public TokenModel {
   size_t max_logit_rows() const override { return shape_.options.max_logit_rows; }
   Status Forward(const Batch& batch) override;
   Result<std::span<float>> Logits(size_t row) override;
-  KvPages& pages() override { return cache_.pages(); }
-  Status Move(std::span<const PageMove> moves) override;
+  Sequences& sequences() override { return sequences_; }
+  const Sequences& sequences() const { return sequences_; }
+  Status CarryOutMoves() override;
 
   // For ranks that follow another one, whose KvPages decide: like Forward, with the pages that each
   // run has there, [runs][groups].
   Status ComputePlaced(const Batch& batch, std::span<const ops::KvPageTable> tables);
+  // For the same ranks: moves rows as rank 0 does.
+  void MoveRows(std::span<const PageMove> moves) const;
   // Computes `rows` rows of logits from row `first` on, of those of the last batch.
   Status ComputeLogits(size_t first, size_t rows) { return head_.Compute(first, rows); }
   // On rank 0, while others call Forward: RankCache::ExchangeKvRows.
@@ -71,6 +76,8 @@ class Decoder final : public TokenModel {
   // The keys and values of a layer. Those that a sequence holds may be replaced by keys and values
   // that were computed for the same tokens earlier (KvState).
   const KvCache& cache() const { return cache_; }
+  // The states of recurrent layers.
+  const StateCache& states() const { return states_; }
   // Bytes of weights and scales that one token reads: those of every matrix except the embedding
   // table.
   uint64_t weight_bytes_per_token() const { return weight_bytes_per_token_; }
@@ -99,7 +106,8 @@ class Decoder final : public TokenModel {
   // Lets the rows without logits end, in `mixer` and what is around the layers. Returns how many
   // rows are left.
   size_t KeepLogitRows(TokenMixer& mixer);
-  Status MoveRows(std::span<const PageMove> moves);
+  // CarryOutMoves while the workers are locked.
+  Status CarryOutLocked();
 
   const DecoderShape shape_;
   Workers workers_;
@@ -108,7 +116,9 @@ class Decoder final : public TokenModel {
   const Arena arena_;
   const EmbeddingReader embedding_;
   const RopeTables ropes_;
+  Sequences sequences_;
   KvCache cache_;
+  const StateCache states_;
   BatchPlacement placement_;
   const HiddenState hidden_;
   OutputHead head_;

@@ -9,6 +9,7 @@
 #include "decode/load_weights.h"
 #include "decode/mixture.h"
 #include "decode/self_attention.h"
+#include "decode/short_convolution.h"
 
 namespace cria {
 
@@ -38,7 +39,10 @@ Decoder::Decoder(const DecoderShape& shape, const Workers& workers, RankLink& ra
       arena_(std::move(arena)),
       embedding_(std::move(embedding)),
       ropes_(shape_, memory_.ropes, ArenaView(arena_, memory_.layout)),
+      sequences_(Sequences::ShapeOf(shape_.config, shape_.options),
+                 arena_.Region(memory_.layout, memory_.sequences)),
       cache_(shape_, memory_.kv, ArenaView(arena_, memory_.layout), ropes_),
+      states_(shape_, memory_.states, ArenaView(arena_, memory_.layout)),
       placement_(shape_, memory_.placement, ArenaView(arena_, memory_.layout)),
       hidden_(shape_, memory_.hidden, ArenaView(arena_, memory_.layout), workers_, ranks_),
       head_(shape_, arena_.Pointer<float>(memory_.layout, memory_.logits), workers_, ranks_,
@@ -51,6 +55,7 @@ Status Decoder::Load(const ModelFile& file, const xnn::PackedWeights& weights) {
   const LayerContext context = {config, workers_, ranks_, hidden_};
   const SelfAttention::Buffers attention_buffers(memory_.attention, arena);
   const MixtureOfExperts::Buffers mixture_buffers(memory_.mixture, arena);
+  auto* const convolved = arena.Pointer<float>(memory_.convolution.projected);
   auto* const gate_up = arena.Pointer<float>(memory_.gate_up);
 
   TensorPlaces places;
@@ -60,10 +65,15 @@ Status Decoder::Load(const ModelFile& file, const xnn::PackedWeights& weights) {
   attentions.reserve(layers_.size());
   for (size_t i = 0; i < layers_.size(); ++i) {
     DecoderLayer& layer = layers_[i];
-    auto attention = std::make_unique<SelfAttention>(context, config.layer_kind(i),
-                                                     attention_buffers, cache_.layer(i));
-    attentions.push_back(attention.get());
-    layer.mixer = std::move(attention);
+    if (config.layer_kind(i).short_conv) {
+      layer.mixer = std::make_unique<ShortConvolution>(context, convolved, states_.layer(i));
+      attentions.push_back(nullptr);
+    } else {
+      auto attention = std::make_unique<SelfAttention>(context, config.layer_kind(i),
+                                                       attention_buffers, cache_.layer(i));
+      attentions.push_back(attention.get());
+      layer.mixer = std::move(attention);
+    }
     if (config.is_mixture(i)) {
       layer.feed_forward = std::make_unique<MixtureOfExperts>(context, mixture_buffers, gate_up);
     } else {
@@ -79,7 +89,9 @@ Status Decoder::Load(const ModelFile& file, const xnn::PackedWeights& weights) {
   if (HasKeyOffsets(config, shape_.options.kv_type)) {
     std::vector<const float*> key_biases;
     key_biases.reserve(attentions.size());
-    for (const SelfAttention* attention : attentions) key_biases.push_back(attention->key_bias());
+    for (const SelfAttention* attention : attentions) {
+      key_biases.push_back(attention == nullptr ? nullptr : attention->key_bias());
+    }
     cache_.SubtractKeyOffsets(key_biases);
   }
   CRIA_ASSIGN_OR_RETURN(weight_bytes_per_token_,

@@ -27,6 +27,8 @@ DecoderMemory PlanDecoderMemory(const ModelConfig& config, const DecoderOptions&
   ArenaLayout& layout = memory.layout;
   memory.vectors = layout.Add("norm weights", VectorElements(config) * sizeof(float), kWholeLife);
   memory.kv = KvCache::Plan(shape, layout);
+  memory.sequences = layout.Add(
+      "sequences", Sequences::MemoryBytes(Sequences::ShapeOf(config, shape.options)), kWholeLife);
   memory.ropes = RopeTables::Plan(shape, layout);
   memory.logits = OutputHead::Plan(shape, layout);
   memory.embedding_row =
@@ -34,6 +36,8 @@ DecoderMemory PlanDecoderMemory(const ModelConfig& config, const DecoderOptions&
   memory.hidden = HiddenState::Plan(shape, widest_input, layout);
   memory.placement = BatchPlacement::Plan(shape, layout);
   memory.attention = SelfAttention::Plan(shape, layout);
+  memory.states = StateCache::Plan(shape, layout);
+  memory.convolution = ShortConvolution::Plan(shape, layout);
   memory.gate_up = DenseFeedForward::Plan(shape, layout);
   memory.mixture = MixtureOfExperts::Plan(shape, layout);
   layout.Solve();

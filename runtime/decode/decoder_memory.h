@@ -10,6 +10,9 @@
 #include "decode/mixture.h"
 #include "decode/rope_tables.h"
 #include "decode/self_attention.h"
+#include "decode/sequences.h"
+#include "decode/short_convolution.h"
+#include "decode/state_cache.h"
 #include "model/config.h"
 
 namespace cria {
@@ -21,11 +24,14 @@ struct DecoderMemory {
   ArenaLayout layout;
   ArenaLayout::RegionId vectors;        // f32 [VectorElements]: norms and biases.
   ArenaLayout::RegionId embedding_row;  // One stored row of the embedding table and its scales.
+  ArenaLayout::RegionId sequences;      // The arrays of Sequences.
   KvCache::Regions kv;
   RopeTables::Regions ropes;
   BatchPlacement::Regions placement;
   HiddenState::Regions hidden;
   SelfAttention::Regions attention;
+  StateCache::Regions states;
+  ShortConvolution::Regions convolution;
   ArenaLayout::RegionId gate_up;  // Of DenseFeedForward.
   MixtureOfExperts::Regions mixture;
   ArenaLayout::RegionId logits;

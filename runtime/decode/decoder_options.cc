@@ -23,8 +23,11 @@ KvPages::Shape ShapeOfKvPages(const ModelConfig& config, const DecoderOptions& o
                           .num_sequences = options.num_sequences,
                           .sequence_tokens = MaxSequenceTokens(config, options),
                           .chunk_tokens = EffectiveOptions(options).chunk_tokens,
-                          .windows = {}};
-  for (const LayerKind& kind : config.layer_kinds) shape.windows.push_back(kind.sliding_window);
+                          .windows = {},
+                          .num_checkpoints = options.num_checkpoints};
+  for (const LayerKind& kind : config.layer_kinds) {
+    if (!kind.short_conv) shape.windows.push_back(kind.sliding_window);
+  }
   return shape;
 }
 
@@ -57,6 +60,15 @@ Status ValidateDecoderOptions(const ModelConfig& config, const DecoderOptions& o
   if (options.num_sequences > EffectiveOptions(options).chunk_tokens) {
     return Fail(ErrorCode::kUsage, Format("{} sequences do not fit a prefill chunk of {} tokens",
                                           options.num_sequences, options.chunk_tokens));
+  }
+  constexpr size_t kMaxCheckpoints = 4096;
+  if (options.num_checkpoints > kMaxCheckpoints) {
+    return Fail(ErrorCode::kUsage, Format("{} checkpoints are outside 0 to {}",
+                                          options.num_checkpoints, kMaxCheckpoints));
+  }
+  if (options.revocable_tokens == 0 || options.revocable_tokens > kMaxChunkTokens) {
+    return Fail(ErrorCode::kUsage, Format("{} revocable tokens are outside 1 to {}",
+                                          options.revocable_tokens, kMaxChunkTokens));
   }
   if (options.max_logit_rows == 0) {
     return Fail(ErrorCode::kUsage, "a product of 0 rows of logits computes nothing");

@@ -23,6 +23,11 @@ struct DecoderOptions {
   // Only the time of more rows than these depends on it. More than chunk_tokens are as many as
   // chunk_tokens.
   size_t max_logit_rows = 1;
+  // How many checkpoints there are of all sequences (Sequences), for models that need any.
+  size_t num_checkpoints = 0;
+  // A sequence can always be truncated by so many of its last tokens, at least one: a token that is
+  // run again, and drafts.
+  size_t revocable_tokens = 1;
 };
 
 // The options as a decoder uses them: what is more than it can be is reduced, and what is less than

@@ -14,7 +14,9 @@ uint64_t NumLayerPages(const ModelConfig& config, const KvPages::Shape& shape) {
   const std::vector<KvPageGroup::Shape> groups = KvPages::Groups(shape);
   uint64_t num_pages = 0;
   for (size_t i = 0; i < config.num_hidden_layers; ++i) {
-    num_pages += groups[KvPages::GroupOf(groups, config.layer_kind(i).sliding_window)].num_pages;
+    const LayerKind& kind = config.layer_kind(i);
+    if (!kind.short_conv)
+      num_pages += groups[KvPages::GroupOf(groups, kind.sliding_window)].num_pages;
   }
   return num_pages;
 }
@@ -37,7 +39,6 @@ KvCache::Regions KvCache::Plan(const DecoderShape& shape, ArenaLayout& layout) {
   regions.values = layout.Add("KV cache: values", bytes, kWholeLife);
   regions.key_scales = layout.Add("KV cache: key scales", scale_bytes, kWholeLife);
   regions.value_scales = layout.Add("KV cache: value scales", scale_bytes, kWholeLife);
-  regions.pages = layout.Add("KV cache: pages", KvPages::MemoryBytes(pages), kWholeLife);
   return regions;
 }
 
@@ -45,7 +46,6 @@ KvCache::KvCache(const DecoderShape& shape, const Regions& regions, const ArenaV
                  const RopeTables& ropes)
     : config_(shape.config),
       sequence_tokens_(shape.sequence_tokens()),
-      pages_(ShapeOfKvPages(shape.config, shape.options), arena.Region(regions.pages)),
       layers_(shape.config.num_hidden_layers),
       key_offsets_(arena.Pointer<float>(regions.key_offsets)) {
   const KvType type = shape.options.kv_type;
@@ -59,16 +59,17 @@ KvCache::KvCache(const DecoderShape& shape, const Regions& regions, const ArenaV
   for (size_t i = 0; i < layers_.size(); ++i) {
     const LayerKind& kind = config_.layer_kind(i);
     Layer& layer = layers_[i];
-    layer.group = KvPages::GroupOf(groups, kind.sliding_window);
-    layer.rope = ropes.Of(kind);
-    const size_t num_pages = groups[layer.group].num_pages;
     layer.view = {.type = type,
                   .num_key_value_heads = config_.num_key_value_heads,
                   .head_dim = config_.head_dim,
-                  .num_pages = num_pages,
-                  .keys = keys,
-                  .values = values,
                   .rotary_dim = config_.rotary_dim};
+    if (kind.short_conv) continue;
+    layer.group = KvPages::GroupOf(groups, kind.sliding_window);
+    layer.rope = ropes.Of(kind);
+    const size_t num_pages = groups[layer.group].num_pages;
+    layer.view.num_pages = num_pages;
+    layer.view.keys = keys;
+    layer.view.values = values;
     const size_t rows = config_.num_key_value_heads * num_pages * kKvPageTokens;
     keys += rows * config_.head_dim * element_bytes;
     values += rows * config_.head_dim * element_bytes;
@@ -87,6 +88,7 @@ void KvCache::SubtractKeyOffsets(std::span<const float* const> key_biases) {
   std::vector<TurnLine> lines;
   for (size_t i = 0; i < layers_.size(); ++i) {
     Layer& layer = layers_[i];
+    if (key_biases[i] == nullptr) continue;
     if (layer.rope.cosines != table) {
       table = layer.rope.cosines;
       std::vector<double> frequencies;
@@ -109,6 +111,7 @@ void KvCache::Move(std::span<const PageMove> moves, const ThreadPool& pool) cons
   const size_t rope_width = config_.rotary_channels() / 2;
   pool.ParallelFor(layers_.size(), [&](size_t index) {
     const Layer& layer = layers_[index];
+    if (layer.view.keys == nullptr) return;
     for (const PageMove& move : moves) {
       if (move.group != layer.group) continue;
       const bool is_turned = move.distance != 0 && layer.rope.cosines != nullptr;

@@ -25,7 +25,6 @@ class KvCache {
     ArenaLayout::RegionId values;        // The same shape.
     ArenaLayout::RegionId key_scales;    // f32 [num_hidden_layers][key_value_heads][rows]
     ArenaLayout::RegionId value_scales;  // The same shape; both empty unless kInt8.
-    ArenaLayout::RegionId pages;         // The arrays of KvPages.
   };
   static Regions Plan(const DecoderShape& shape, ArenaLayout& layout);
 
@@ -35,17 +34,16 @@ class KvCache {
 
   struct Layer {
     ops::KvCacheView view;
-    size_t group = 0;  // Of pages().
+    size_t group = 0;  // Of KvPages.
     RopeTableView rope;
   };
 
   // If HasKeyOffsets: subtracts offsets from keys from now on, those that follow from the biases of
-  // keys in each layer, [num_hidden_layers] of [key_value_heads][head_dim].
+  // keys in each layer, [num_hidden_layers] of [key_value_heads][head_dim], null without attention.
   void SubtractKeyOffsets(std::span<const float* const> key_biases);
 
-  KvPages& pages() { return pages_; }
-  const KvPages& pages() const { return pages_; }
   size_t num_layers() const { return layers_.size(); }
+  // Of a layer without attention, the view has no memory.
   const Layer& layer(size_t index) const { return layers_[index]; }
 
   // Moves rows in all layers of the moves' groups.
@@ -54,7 +52,6 @@ class KvCache {
  private:
   const ModelConfig& config_;
   const size_t sequence_tokens_;
-  KvPages pages_;
   std::vector<Layer> layers_;
   float* const key_offsets_;
 };

@@ -17,19 +17,22 @@ size_t KvPageGroup::PagesOfWindow(size_t window_tokens, size_t chunk_tokens) {
   return MaxPagesOfRows(window_tokens - 1 + std::max(chunk_tokens, kKvPageTokens));
 }
 
-uint64_t KvPageGroup::MemoryBytes(const Shape& shape, size_t num_sequences,
-                                  size_t sequence_tokens) {
-  const uint64_t table_entries = uint64_t{num_sequences} * NumKvPages(sequence_tokens);
-  return num_sequences * sizeof(Sequence) +
+size_t KvPageGroup::PagesOfCheckpoint(size_t window_tokens) {
+  return MaxPagesOfRows(window_tokens - 1 + kCheckpointRange);
+}
+
+uint64_t KvPageGroup::MemoryBytes(const Shape& shape, size_t num_places, size_t sequence_tokens) {
+  const uint64_t table_entries = uint64_t{num_places} * NumKvPages(sequence_tokens);
+  return num_places * sizeof(Sequence) +
          (table_entries + 2 * uint64_t{shape.num_pages}) * sizeof(uint32_t);
 }
 
-KvPageGroup::KvPageGroup(const Shape& shape, uint32_t index, size_t num_sequences,
+KvPageGroup::KvPageGroup(const Shape& shape, uint32_t index, size_t num_places,
                          size_t sequence_tokens, std::span<std::byte> memory)
     : shape_(shape),
       index_(index),
-      sequences_(TakeArray<Sequence>(memory, num_sequences)),
-      tables_(TakeArray<uint32_t>(memory, num_sequences * NumKvPages(sequence_tokens))),
+      sequences_(TakeArray<Sequence>(memory, num_places)),
+      tables_(TakeArray<uint32_t>(memory, num_places * NumKvPages(sequence_tokens))),
       holders_(TakeArray<uint32_t>(memory, shape.num_pages)),
       free_(TakeArray<uint32_t>(memory, shape.num_pages)),
       num_free_(shape.num_pages) {
@@ -111,11 +114,24 @@ void KvPageGroup::Truncate(SequenceId sequence, size_t tokens) {
 }
 
 void KvPageGroup::Share(SequenceId from, SequenceId to, size_t tokens, PageMoves& moves) {
+  ShareRows(from, to, first_row(from), tokens, moves);
+}
+
+void KvPageGroup::Save(SequenceId sequence, SequenceId checkpoint, PageMoves& moves) {
+  const size_t tokens = num_tokens(sequence);
+  const size_t needed = WindowBegin(tokens - std::min(tokens, kCheckpointRange));
+  const size_t first = std::max(first_row(sequence), needed / kKvPageTokens * kKvPageTokens);
+  ShareRows(sequence, checkpoint, first, tokens, moves);
+}
+
+void KvPageGroup::ShareRows(SequenceId from, SequenceId to, size_t first_row, size_t tokens,
+                            PageMoves& moves) {
   if (tokens == 0) return;
   const std::span<const uint32_t> pages = Table(from);
   const std::span<uint32_t> shared = WholeTable(to);
   Sequence& target = sequences_[to];
-  target = {.num_tokens = static_cast<uint32_t>(tokens), .first_row = sequences_[from].first_row};
+  target = {.num_tokens = static_cast<uint32_t>(tokens),
+            .first_row = static_cast<uint32_t>(first_row)};
   size_t block = target.first_row / kKvPageTokens;
   for (; block < tokens / kKvPageTokens; ++block) {
     shared[block] = pages[block];

@@ -5,11 +5,10 @@
 #include <span>
 
 #include "core/numeric.h"
+#include "decode/sequence_store.h"
 #include "ops/kv_cache_view.h"
 
 namespace cria {
-
-using SequenceId = uint32_t;
 
 // Rows of a page that are copied to other rows or, if both are the same, whose keys are rotated
 // where they are.
@@ -50,7 +49,8 @@ constexpr size_t NumKvPages(size_t num_tokens) {
 
 // What the layers with the same window share: a pool of pages, which all have as many rows in these
 // layers, and the table of each sequence. KvPages decides what is possible and calls all groups;
-// the functions here do it, and cannot fail if their conditions hold.
+// the functions here do it, and cannot fail if their conditions hold. It has as many functions as
+// KvPages has changes and questions.
 //
 // With a window of W tokens, a sequence of n tokens needs the rows of its last W - 1 tokens: the
 // next token attends to these and to itself. Earlier pages are given back when a sequence would
@@ -64,12 +64,15 @@ class KvPageGroup {
   };
   // How many pages a sequence holds at most, if it is extended by up to `chunk_tokens` at once.
   static size_t PagesOfWindow(size_t window_tokens, size_t chunk_tokens);
+  // How many pages a checkpoint holds at most.
+  static size_t PagesOfCheckpoint(size_t window_tokens);
 
   // Bytes of memory that the constructor needs, at a multiple of 4. Sequences have up to
   // `sequence_tokens`.
-  static uint64_t MemoryBytes(const Shape& shape, size_t num_sequences, size_t sequence_tokens);
-  // `index` is that of the group, for its moves. `memory` must outlive the object.
-  KvPageGroup(const Shape& shape, uint32_t index, size_t num_sequences, size_t sequence_tokens,
+  static uint64_t MemoryBytes(const Shape& shape, size_t num_places, size_t sequence_tokens);
+  // `index` is that of the group, for its moves. `num_places`: of sequences, and with a window of
+  // checkpoints, which hold pages like sequences. `memory` must outlive the object.
+  KvPageGroup(const Shape& shape, uint32_t index, size_t num_places, size_t sequence_tokens,
               std::span<std::byte> memory);
   // How many moves one call adds at most.
   static size_t MaxMoves(const Shape& shape) { return 2 * shape.sequence_pages + 1; }
@@ -105,6 +108,8 @@ class KvPageGroup {
   bool HasPrefix(SequenceId sequence, size_t tokens) const;
   void Truncate(SequenceId sequence, size_t tokens);
   void Share(SequenceId from, SequenceId to, size_t tokens, PageMoves& moves);
+  // Shares all tokens of a sequence, but only the rows that a checkpoint keeps.
+  void Save(SequenceId sequence, SequenceId checkpoint, PageMoves& moves);
 
   // Whether the rows are there that the sequence needs without tokens [first, first + count).
   bool HasRowsWithout(SequenceId sequence, size_t first, size_t count) const;
@@ -131,6 +136,8 @@ class KvPageGroup {
   void Release(uint32_t page);
   // Releases the pages of blocks [first, end).
   void ReleaseBlocks(std::span<const uint32_t> pages, size_t first, size_t end);
+  // Shares rows from `first_row` on.
+  void ShareRows(SequenceId from, SequenceId to, size_t first_row, size_t tokens, PageMoves& moves);
   // Copies rows [first_row, end_row) of a page to another page.
   void CopyRows(uint32_t source_page, uint32_t target_page, size_t first_row, size_t end_row,
                 PageMoves& moves) const;
@@ -141,7 +148,7 @@ class KvPageGroup {
   const Shape shape_;
   const uint32_t index_;
   std::span<Sequence> sequences_;
-  std::span<uint32_t> tables_;   // [num_sequences][pages of sequence_tokens]
+  std::span<uint32_t> tables_;   // [num_places][pages of sequence_tokens]
   std::span<uint32_t> holders_;  // [num_pages]
   std::span<uint32_t> free_;     // [num_pages], of which the first num_free_ are free pages.
   size_t num_free_ = 0;

@@ -14,6 +14,11 @@ size_t MaxMoves(std::span<const KvPageGroup::Shape> groups) {
   return moves;
 }
 
+// Checkpoints have places in groups with a window only.
+size_t NumPlaces(const KvPages::Shape& shape, const KvPageGroup::Shape& group) {
+  return shape.num_sequences + (group.window_tokens == 0 ? 0 : shape.num_checkpoints);
+}
+
 }  // namespace
 
 std::vector<KvPageGroup::Shape> KvPages::Groups(const Shape& shape) {
@@ -24,10 +29,10 @@ std::vector<KvPageGroup::Shape> KvPages::Groups(const Shape& shape) {
     KvPageGroup::Shape group = all;
     if (window != 0 && window < shape.sequence_tokens) {
       const size_t pages = KvPageGroup::PagesOfWindow(window, shape.chunk_tokens);
-      if (pages < all.sequence_pages && shape.num_sequences * pages < all.num_pages) {
-        group = {.window_tokens = window,
-                 .num_pages = shape.num_sequences * pages,
-                 .sequence_pages = pages};
+      const size_t all_pages = shape.num_sequences * pages +
+                               shape.num_checkpoints * KvPageGroup::PagesOfCheckpoint(window);
+      if (pages < all.sequence_pages && all_pages < all.num_pages) {
+        group = {.window_tokens = window, .num_pages = all_pages, .sequence_pages = pages};
       }
     }
     if (std::ranges::contains(groups, group.window_tokens, &KvPageGroup::Shape::window_tokens)) {
@@ -48,7 +53,7 @@ uint64_t KvPages::MemoryBytes(const Shape& shape) {
   const std::vector<KvPageGroup::Shape> groups = Groups(shape);
   uint64_t bytes = shape.num_sequences * sizeof(Sequence) + MaxMoves(groups) * sizeof(PageMove);
   for (const KvPageGroup::Shape& group : groups) {
-    bytes += KvPageGroup::MemoryBytes(group, shape.num_sequences, shape.sequence_tokens);
+    bytes += KvPageGroup::MemoryBytes(group, NumPlaces(shape, group), shape.sequence_tokens);
   }
   return bytes;
 }
@@ -59,10 +64,11 @@ KvPages::KvPages(const Shape& shape, std::span<std::byte> memory)
       sequences_(TakeArray<Sequence>(memory, shape.num_sequences)),
       moves_(TakeArray<PageMove>(memory, MaxMoves(Groups(shape)))) {
   for (const KvPageGroup::Shape& group : Groups(shape)) {
-    groups_.emplace_back(group, static_cast<uint32_t>(groups_.size()), shape.num_sequences,
-                         sequence_tokens_, memory);
-    memory = memory.subspan(static_cast<size_t>(
-        KvPageGroup::MemoryBytes(group, shape.num_sequences, sequence_tokens_)));
+    const size_t num_places = NumPlaces(shape, group);
+    groups_.emplace_back(group, static_cast<uint32_t>(groups_.size()), num_places, sequence_tokens_,
+                         memory);
+    memory = memory.subspan(
+        static_cast<size_t>(KvPageGroup::MemoryBytes(group, num_places, sequence_tokens_)));
   }
 }
 
@@ -154,11 +160,15 @@ size_t KvPages::PagesToExtend(SequenceId sequence, size_t tokens) const {
          (copies && num_held <= extended.num_kept ? 1 : 0);
 }
 
-size_t KvPages::LongestPrefix(SequenceId sequence, size_t tokens) const {
-  if (!IsOpen(sequence)) return 0;
-  const size_t prefix = std::min(tokens, num_tokens(sequence));
-  const bool is_there = std::ranges::all_of(
-      groups_, [&](const KvPageGroup& group) { return group.HasPrefix(sequence, prefix); });
+size_t KvPages::LongestPrefix(size_t place, size_t tokens) const {
+  const auto id = static_cast<SequenceId>(place);
+  const bool is_checkpoint = IsCheckpoint(place);
+  if (!is_checkpoint && !IsOpen(id)) return 0;
+  if (is_checkpoint && KeepsAll()) return tokens;
+  const size_t prefix = std::min(tokens, groups_.back().num_tokens(id));
+  const bool is_there = std::ranges::all_of(groups_, [&](const KvPageGroup& group) {
+    return (is_checkpoint && group.window_tokens() == 0) || group.HasPrefix(id, prefix);
+  });
   return is_there ? prefix : 0;
 }
 
@@ -169,9 +179,39 @@ Status KvPages::Truncate(SequenceId sequence, size_t tokens) {
                                                num_tokens(sequence), tokens));
   }
   if (Status there = CheckPrefix(sequence, tokens); !there) return there;
+  moves_.Clear();
   ForgetKept(sequence, NumKvPages(tokens), 0);
   for (KvPageGroup& group : groups_) group.Truncate(sequence, tokens);
   return {};
+}
+
+void KvPages::Save(SequenceId sequence, size_t checkpoint) {
+  moves_.Clear();
+  for (KvPageGroup& group : WindowedGroups()) {
+    group.Save(sequence, static_cast<SequenceId>(checkpoint), moves_);
+  }
+}
+
+void KvPages::Load(size_t checkpoint, SequenceId sequence, size_t tokens) {
+  moves_.Clear();
+  if (!AllHaveWindows()) {
+    ForgetKept(sequence, NumKvPages(tokens), 0);
+    groups_[0].Truncate(sequence, tokens);
+  }
+  for (KvPageGroup& group : WindowedGroups()) {
+    group.Truncate(sequence, 0);
+    group.Share(static_cast<SequenceId>(checkpoint), sequence, tokens, moves_);
+  }
+}
+
+void KvPages::Forget(size_t checkpoint) {
+  for (KvPageGroup& group : WindowedGroups()) {
+    group.Truncate(static_cast<SequenceId>(checkpoint), 0);
+  }
+}
+
+std::span<KvPageGroup> KvPages::WindowedGroups() {
+  return std::span(groups_).subspan(AllHaveWindows() ? 0 : 1);
 }
 
 void KvPages::ForgetKept(SequenceId sequence, size_t first, size_t num_copied) {
@@ -181,7 +221,7 @@ void KvPages::ForgetKept(SequenceId sequence, size_t first, size_t num_copied) {
       static_cast<uint32_t>(groups_[0].CountShared(sequence, first, changed.num_kept) - num_copied);
 }
 
-Status KvPages::Share(SequenceId from, SequenceId to, size_t tokens) {
+Status KvPages::Share(size_t place, SequenceId from, SequenceId to, size_t tokens) {
   if (Status open = CheckOpen(from); !open) return open;
   if (Status open = CheckOpen(to); !open) return open;
   if (from == to || num_tokens(to) != 0) {
@@ -191,12 +231,15 @@ Status KvPages::Share(SequenceId from, SequenceId to, size_t tokens) {
     return Fail(ErrorCode::kOutOfRange,
                 Format("{} tokens of a sequence of {} cannot be shared", tokens, num_tokens(from)));
   }
-  if (Status there = CheckPrefix(from, tokens); !there) return there;
+  if (Status there = CheckPrefix(place, tokens); !there) return there;
   if (Status free = CheckFree(PagesToShare(from, to, tokens)); !free) return free;
   moves_.Clear();
   Sequence& target = sequences_[to];
   target.num_reserved = std::max(target.num_reserved, static_cast<uint32_t>(NumKvPages(tokens)));
-  for (KvPageGroup& group : groups_) group.Share(from, to, tokens, moves_);
+  if (!AllHaveWindows()) groups_[0].Share(from, to, tokens, moves_);
+  for (KvPageGroup& group : WindowedGroups()) {
+    group.Share(static_cast<SequenceId>(place), to, tokens, moves_);
+  }
   return {};
 }
 
@@ -290,8 +333,8 @@ Status KvPages::CheckLength(size_t tokens) const {
       RemedyKind::kLargerContext);
 }
 
-Status KvPages::CheckPrefix(SequenceId sequence, size_t tokens) const {
-  if (LongestPrefix(sequence, tokens) == tokens) return {};
+Status KvPages::CheckPrefix(size_t place, size_t tokens) const {
+  if (LongestPrefix(place, tokens) == tokens) return {};
   return Fail(ErrorCode::kUsage,
               Format("windowed layers have given up rows that the first {} tokens need: run the "
                      "tokens again",

@@ -17,13 +17,17 @@ namespace cria {
 // gives earlier pages back. Sequences that begin with the same tokens may hold the same pages; such
 // a page is never written: a sequence that has to write it gets a copy.
 //
-// Each sequence has its own share of the pages of windowed groups, so only the pages without a
-// window are reserved and can run out. A window that would save no page counts as none.
+// Each sequence and each checkpoint has its own share of the pages of windowed groups, so only the
+// pages without a window are reserved and can run out. A window that would save no page counts as
+// none. Checkpoints hold pages of windowed groups alone: a sequence has the others anyway.
 //
-// Extend, Share and Drop change the tables and leave moves; the caller carries these out in their
-// order before it reads or writes the cache. If a function fails, nothing has changed. Nothing is
-// allocated after the constructor.
-class KvPages {
+// It has more functions than other classes, because each change has one that says what is missing
+// before anything changes.
+//
+// Extend, Save, Load, Share and Drop change the tables and leave moves; the caller carries these
+// out in their order before it reads or writes the cache. If a function fails, nothing has changed.
+// Nothing is allocated after the constructor.
+class KvPages final : public SequenceStore {
  public:
   struct Shape {
     size_t num_pages = 0;  // Of layers without a window.
@@ -33,6 +37,7 @@ class KvPages {
     size_t chunk_tokens = 0;
     // Those of the layers, in tokens; 0: without a window.
     std::vector<uint32_t> windows = {0};
+    size_t num_checkpoints = 0;
   };
   // What each group of layers has. If there is one without a window, it is the first.
   static std::vector<KvPageGroup::Shape> Groups(const Shape& shape);
@@ -61,37 +66,43 @@ class KvPages {
 
   // Makes the sequence `tokens` long, which is at least its length: rows for the new tokens can be
   // written. Cannot fail within the reservation; otherwise takes pages that are free.
-  Status Extend(SequenceId sequence, size_t tokens);
+  Status Extend(SequenceId sequence, size_t tokens) override;
 
   // Makes an empty sequence `tokens` long whose rows were stored elsewhere: the caller writes those
   // from KvPageGroup::first_row on. In layers with a window, these are as many as the next token
   // needs, whatever was there when they were stored. Takes pages like Extend.
-  Status Restore(SequenceId sequence, size_t tokens);
+  Status Restore(SequenceId sequence, size_t tokens) override;
 
+  bool KeepsAll() const override { return groups_.back().window_tokens() == 0; }
   // Windowed layers have given early rows back, so that a sequence cannot always become shorter.
-  // Returns the largest number, up to `tokens` and the length, to which it can be truncated and
-  // whose tokens can be shared; the caller runs later tokens again. 0 always works.
-  size_t LongestPrefix(SequenceId sequence, size_t tokens) const;
-  // Forgets all tokens after the first `tokens`.
-  Status Truncate(SequenceId sequence, size_t tokens);
+  size_t LongestPrefix(size_t place, size_t tokens) const override;
+  Status Truncate(SequenceId sequence, size_t tokens) override;
 
-  // Makes the first `tokens` of `from` those of `to`, which must be empty. Whole pages are shared;
-  // the rest of the tokens is copied.
-  Status Share(SequenceId from, SequenceId to, size_t tokens);
+  void Save(SequenceId sequence, size_t checkpoint) override;
+  void Load(size_t checkpoint, SequenceId sequence, size_t tokens) override;
+  void Forget(size_t checkpoint) override;
+
+  // Whole pages are shared; the rest of the tokens is copied.
+  Status Share(size_t place, SequenceId from, SequenceId to, size_t tokens) override;
+  Status Share(SequenceId from, SequenceId to, size_t tokens) {
+    return Share(from, from, to, tokens);
+  }
   // Whether there are enough pages for it.
   bool CanShare(SequenceId from, SequenceId to, size_t tokens) const;
 
   // Whether windowed layers have all rows that they need after a Drop. If not, the caller truncates
   // the sequence to 0 and runs the tokens that stay. So it is if what stays is not longer than a
   // window and begins with tokens before the rows that are left.
-  bool CanDrop(SequenceId sequence, size_t first, size_t count) const;
+  bool CanDrop(SequenceId sequence, size_t first, size_t count) const override;
   // Removes tokens [first, first + count): later ones move down by `count`. Pages whose tokens are
   // all removed are given back, and the others stay: where `count` is a number of whole pages, only
   // their keys are rotated.
-  Status Drop(SequenceId sequence, size_t first, size_t count);
+  Status Drop(SequenceId sequence, size_t first, size_t count) override;
 
-  // What the last Extend, Share or Drop leaves to be moved, until the next one.
+  // What the last change leaves to be moved.
   std::span<const PageMove> moves() const { return moves_.all(); }
+  // They were carried out.
+  void ClearMoves() { moves_.Clear(); }
 
   size_t num_tokens(SequenceId sequence) const { return groups_[0].num_tokens(sequence); }
   size_t num_groups() const { return groups_.size(); }
@@ -116,10 +127,13 @@ class KvPages {
     uint32_t num_kept;
   };
 
+  bool IsCheckpoint(size_t place) const { return place >= sequences_.size(); }
   bool IsOpen(SequenceId sequence) const;
+  // Of groups with a window.
+  std::span<KvPageGroup> WindowedGroups();
   Status CheckOpen(SequenceId sequence) const;
   Status CheckLength(size_t tokens) const;
-  Status CheckPrefix(SequenceId sequence, size_t tokens) const;
+  Status CheckPrefix(size_t place, size_t tokens) const;
   Status CheckChunk(SequenceId sequence, size_t tokens) const;
   // Fails if fewer than `needed` pages without a window are free.
   Status CheckFree(size_t needed) const;

@@ -45,8 +45,7 @@ bool AreFinite(std::span<const std::byte> numbers, ExponentBits exponents) {
 
 // The pages of the layer's rows.
 const KvPageGroup& PageGroupOf(const Decoder& decoder, size_t layer) {
-  const KvCache& cache = decoder.cache();
-  return cache.pages().group(cache.layer(layer).group);
+  return decoder.sequences().pages().group(decoder.cache().layer(layer).group);
 }
 
 }  // namespace
@@ -55,6 +54,13 @@ KvState::KvState(Decoder& decoder, SequenceId sequence, size_t num_tokens)
     : decoder_(decoder), sequence_(sequence), num_tokens_(num_tokens) {
   Layer next = {};
   for (size_t i = 0; i < decoder.cache().num_layers(); ++i) {
+    if (const StateCache::Layer* const states = StatesOf(i); states != nullptr) {
+      layers_.push_back(next);
+      if (num_tokens == 0) continue;
+      ++next.first_block;
+      next.offset += states->state_elements * sizeof(float);
+      continue;
+    }
     next.first_token = PageGroupOf(decoder, i).WindowBegin(num_tokens);
     layers_.push_back(next);
     const size_t first_page = next.first_token / kKvPageTokens;
@@ -64,14 +70,23 @@ KvState::KvState(Decoder& decoder, SequenceId sequence, size_t num_tokens)
   layers_.push_back(next);
 }
 
-size_t KvState::num_heads() const {
+const StateCache::Layer* KvState::StatesOf(size_t layer) const {
+  const StateCache::Layer& states = decoder_.states().layer(layer);
+  return states.places == nullptr ? nullptr : &states;
+}
+
+size_t KvState::NumHeads(size_t block) const {
+  return StatesOf(LayerOf(block)) != nullptr ? 1 : NumKeyValueHeads();
+}
+
+size_t KvState::NumKeyValueHeads() const {
   return decoder_.ranks().NumKeyValueHeads(decoder_.cache().layer(0).view);
 }
 
 // Of one token, in all heads of a layer.
 uint64_t KvState::RowBytes() const {
   const ops::KvCacheView& cache = decoder_.cache().layer(0).view;
-  return num_heads() * KvRowBytes(cache.head_dim, cache.type);
+  return NumKeyValueHeads() * KvRowBytes(cache.head_dim, cache.type);
 }
 
 size_t KvState::LayerOf(size_t block) const {
@@ -88,7 +103,7 @@ std::pair<size_t, size_t> KvState::Tokens(size_t block, size_t layer) const {
 
 uint64_t KvState::BlockOffset(size_t block) const {
   const size_t layer = LayerOf(block);
-  if (layer + 1 == layers_.size()) return layers_[layer].offset;
+  if (layer + 1 == layers_.size() || StatesOf(layer) != nullptr) return layers_[layer].offset;
   return layers_[layer].offset +
          (Tokens(block, layer).first - layers_[layer].first_token) * RowBytes();
 }
@@ -101,6 +116,14 @@ KvRows KvState::RowsOf(size_t block) const {
 }
 
 KvParts KvState::Rows(size_t block, size_t head) const {
+  const size_t layer = LayerOf(block);
+  if (const StateCache::Layer* const states = StatesOf(layer); states != nullptr) {
+    // Each row that is kept behind a convolution's state makes it that of one token later.
+    const size_t later = num_tokens_ - decoder_.sequences().states()->Run(sequence_).state_tokens;
+    const std::span<float> state(states->State(sequence_) + later * states->row_elements,
+                                 states->state_elements);
+    return {std::as_writable_bytes(state)};
+  }
   const KvRows rows = RowsOf(block);
   return decoder_.ranks().KvRowsOf(rows, decoder_.cache().layer(rows.layer).view, head);
 }
@@ -111,8 +134,14 @@ Status KvState::Exchange(size_t block, KvDirection direction) const {
   return has_ranks() ? decoder_.ExchangeKvRows(RowsOf(block), direction) : Status();
 }
 
+bool KvState::AreFinite(size_t block, const KvParts& rows) const {
+  const bool is_state = StatesOf(LayerOf(block)) != nullptr;
+  return cria::AreFinite(rows, is_state ? KvType::kF32 : decoder_.cache().layer(0).view.type);
+}
+
 void KvState::MakeResident(size_t layer) const {
-  for (size_t head = 0; head < num_heads(); ++head) {
+  if (StatesOf(layer) != nullptr) return;
+  for (size_t head = 0; head < NumKeyValueHeads(); ++head) {
     // The rows so far that are adjacent, of each kind.
     KvParts adjacent = {};
     for (size_t block = layers_[layer].first_block; block < layers_[layer + 1].first_block;

@@ -22,7 +22,8 @@ inline constexpr uint32_t kKvStateVersion = 1;
 // with a window has those of the last tokens only. They are divided into blocks: there is one for
 // each page of the sequence in each layer, in the order of the layers and then of the pages. A
 // block has, for each head, the rows of keys, those of values and, if the type is kInt8, the scales
-// of both. The order does not depend on which pages of the KV cache the sequence holds.
+// of both. The order does not depend on which pages of the KV cache the sequence holds. A recurrent
+// layer has one block instead, whose only head is the state after these tokens.
 class KvState {
  public:
   // `num_tokens` may be more than the sequence has, unless Rows is called.
@@ -33,7 +34,7 @@ class KvState {
 
   size_t num_blocks() const { return layers_.back().first_block; }
   // Of all ranks together, if there are several.
-  size_t num_heads() const;
+  size_t NumHeads(size_t block) const;
   uint64_t bytes() const { return BlockOffset(num_blocks()); }
   // From the beginning of the state.
   uint64_t BlockOffset(size_t block) const;
@@ -42,6 +43,8 @@ class KvState {
   // heads, these are copies, which Exchange brings here, or from here to their places. There is
   // room for one block of all states: who uses it holds HoldBlock.
   KvParts Rows(size_t block, size_t head) const;
+  // Whether all numbers of a head in a block are finite. `rows` are those of Rows.
+  bool AreFinite(size_t block, const KvParts& rows) const;
   bool has_ranks() const { return decoder_.ranks().num_ranks() > 1; }
   // Holds nothing if there are no other ranks.
   std::unique_lock<std::mutex> HoldBlock() const;
@@ -59,6 +62,9 @@ class KvState {
     size_t first_token;
   };
 
+  // Null unless the layer is recurrent.
+  const StateCache::Layer* StatesOf(size_t layer) const;
+  size_t NumKeyValueHeads() const;
   uint64_t RowBytes() const;
   size_t LayerOf(size_t block) const;
   // The first token of the block, which is in this layer, and the one behind its last.

@@ -4,33 +4,33 @@
 #include <utility>
 
 #include "cria/error.h"
-#include "decode/kv_pages.h"
+#include "decode/sequences.h"
 
 namespace cria {
 
-// A sequence of the KV cache that is closed at the end of the object's life.
+// A sequence of a model that is closed at the end of the object's life.
 class OpenSequence {
  public:
-  // Reserves pages for `tokens`. `pages` must outlive the result.
-  static Result<OpenSequence> Create(KvPages& pages, size_t tokens) {
-    CRIA_ASSIGN_OR_RETURN(const SequenceId id, pages.Open());
-    OpenSequence opened(pages, id);
-    CRIA_RETURN_IF_ERROR(pages.Reserve(id, tokens));
+  // Reserves pages for `tokens`. `sequences` must outlive the result.
+  static Result<OpenSequence> Create(Sequences& sequences, size_t tokens) {
+    CRIA_ASSIGN_OR_RETURN(const SequenceId id, sequences.Open());
+    OpenSequence opened(sequences, id);
+    CRIA_RETURN_IF_ERROR(sequences.Reserve(id, tokens));
     return opened;
   }
   OpenSequence(OpenSequence&& other) noexcept
-      : pages_(std::exchange(other.pages_, nullptr)), id_(other.id_) {}
+      : sequences_(std::exchange(other.sequences_, nullptr)), id_(other.id_) {}
   OpenSequence& operator=(OpenSequence&&) = delete;
   ~OpenSequence() {
-    if (pages_ != nullptr) pages_->Close(id_);
+    if (sequences_ != nullptr) sequences_->Close(id_);
   }
 
   SequenceId id() const { return id_; }
 
  private:
-  OpenSequence(KvPages& pages, SequenceId id) : pages_(&pages), id_(id) {}
+  OpenSequence(Sequences& sequences, SequenceId id) : sequences_(&sequences), id_(id) {}
 
-  KvPages* pages_;
+  Sequences* sequences_;
   SequenceId id_;
 };
 

@@ -15,10 +15,11 @@ enum class OperatorKind : uint8_t {
   // Includes adding the projected rows before it, and quantizing the result, as kAttention and
   // kActivation do. Of a model that several ranks compute, it includes the sums over these.
   kNorm,
-  kQkvProj,
-  kRope,  // Includes biases and norms before it, and storing keys and values.
+  kQkvProj,  // Of a short convolution: the product that makes its gates and its input.
+  kRope,     // Includes biases and norms before it, and storing keys and values.
   kAttention,
-  kOProj,
+  kConvolution,
+  kOProj,    // Or the product after a short convolution.
   kRouting,  // Choosing experts, and collecting their rows.
   kGateUpProj,
   kActivation,  // Of the gate, and its product with the rows of up.
@@ -26,7 +27,7 @@ enum class OperatorKind : uint8_t {
   kLmHead,
   kSampling,
 };
-inline constexpr size_t kNumOperatorKinds = 13;
+inline constexpr size_t kNumOperatorKinds = 14;
 std::string_view OperatorKindName(OperatorKind kind);
 
 // Time spent on each kind of operator. Reading the clock takes 20 to 40 ns each time.

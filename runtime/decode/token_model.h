@@ -6,7 +6,7 @@
 
 #include "cria/error.h"
 #include "decode/batch.h"
-#include "decode/kv_pages.h"
+#include "decode/sequences.h"
 
 namespace cria {
 
@@ -27,16 +27,17 @@ class TokenModel {
   // Maximum number of rows of logits that one product computes; at least max_sequences().
   virtual size_t max_logit_rows() const = 0;
 
-  // What the KV cache holds. Moves that a change leaves must be passed to Move before anything
+  // What the model has of its sequences. After each change, CarryOutMoves comes before anything
   // else.
-  virtual KvPages& pages() = 0;
-  // Moves rows of the KV cache. If it fails, the rows that it was to move are lost.
-  virtual Status Move(std::span<const PageMove> moves) = 0;
+  virtual Sequences& sequences() = 0;
+  // Moves what the last change of sequences() leaves to be moved. If it fails, that is lost.
+  virtual Status CarryOutMoves() = 0;
 
   // Runs the tokens of the batch. Each sequence must have all positions before its run's first one;
   // later ones are forgotten. If it fails, the sequences have the tokens before their runs, and
-  // perhaps positions behind them whose tokens are lost, and there are no logits. Logits are
-  // computed when Logits asks for them.
+  // perhaps positions behind them whose tokens are lost, and there are no logits. A recurrent state
+  // that was lost, too, is missing in Sequences::LongestPrefix. Logits are computed when Logits
+  // asks for them.
   virtual Status Forward(const Batch& batch) = 0;
 
   // The same for tokens of one sequence.

@@ -51,7 +51,9 @@ MemoryPlanOptions ResolveOptions(const ModelOutline& model, const EngineOptions&
       .chunk_tokens = chunk,
       .kv_type = options.kv_type,
       .num_sequences = options.num_sequences,
-      .max_logit_rows = std::max({logit_rows, draft_rows, options.min_logit_rows})};
+      .max_logit_rows = std::max({logit_rows, draft_rows, options.min_logit_rows}),
+      .num_checkpoints = options.num_checkpoints.value_or(2 + 2 * options.num_sequences),
+      .revocable_tokens = 1 + (drafts.has_drafts() ? drafts.max_tokens : 0)};
   MemoryPlanOptions resolved = {
       .decoder = decoder,
       .drafts = drafts,

@@ -34,6 +34,9 @@ struct EngineOptions {
   // shorter; kModelsOwnContext: the model's own length.
   size_t context_tokens = 0;
   size_t num_sequences = DecoderOptions{}.num_sequences;  // How many sessions run at once.
+  // Of earlier lengths, of all sequences together, for models whose sequences could not become
+  // shorter without them; absent: two, and two for each sequence.
+  std::optional<size_t> num_checkpoints;
   size_t chunk_tokens = DecoderOptions{}.chunk_tokens;
   KvType kv_type = DecoderOptions{}.kv_type;
   // Change no text, only the time that generating takes. There are none on processors where a

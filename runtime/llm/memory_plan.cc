@@ -85,7 +85,10 @@ void AddArenaLines(const DecoderMemory& memory, std::vector<MemoryLine>& lines) 
   };
   add("KV cache", {memory.kv.keys, memory.kv.values, memory.kv.key_scales, memory.kv.value_scales,
                    memory.kv.key_offsets});
-  add("KV page tables", {memory.kv.pages});
+  if (memory.layout.bytes(memory.states.states) != 0) {
+    add("recurrent states", {memory.states.states});
+  }
+  add("sequence tables", {memory.sequences});
   add("rope tables", {memory.ropes.cosines, memory.ropes.sines});
   add("norm weights", {memory.vectors});
   add("logits", {memory.logits});

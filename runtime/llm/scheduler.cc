@@ -133,7 +133,8 @@ Result<Scheduler::Progress> Scheduler::Run(Seat& seat, std::span<const int32_t> 
 
 void Scheduler::Accept(Seat& seat, std::span<const int32_t> drafts) {
   const Lock lock(mutex_);
-  SequenceSlots::Append(seat.holder_, drafts);
+  // Only a checkpoint could fail, which the sequence can do without.
+  static_cast<void>(slots_.Append(seat.holder_, drafts));
 }
 
 LogitRows Scheduler::TakeLogits(Seat& seat) {
@@ -224,7 +225,8 @@ void Scheduler::TakeWorks() {
   if (num_decoding_ > 0) room = std::min(room, times_.prompt_tokens());
   for (ScheduledWork* work = first_work_; work != nullptr && room > 0; work = work->next) {
     if (work->is_single()) continue;
-    const size_t count = std::min(room, work->tokens.size());
+    const size_t count = std::min(
+        {room, work->tokens.size(), SequenceSlots::TokensToCheckpoint(work->seat.holder_)});
     batch_.Take(*work, {.num_tokens = count});
     room -= count;
   }
@@ -257,7 +259,7 @@ void Scheduler::Finish(ScheduledWork& work, const Status& status) {
   work.is_done = true;
   work.status = status;
   if (!status) return;
-  SequenceSlots::Append(work.seat.holder_, work.tokens.first(work.taken.num_tokens));
+  static_cast<void>(slots_.Append(work.seat.holder_, work.tokens.first(work.taken.num_tokens)));
   if (!work.gets_logits()) return;
   work.seat.forward_ = stats_.num_forwards;
   work.seat.holds_logits_ = true;

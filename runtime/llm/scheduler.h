@@ -87,7 +87,7 @@ class Scheduler {
   Status Drop(Seat& seat, size_t first, size_t count, size_t& num_left);
 
   // Makes `tokens` those of the sequence; `write_rows` writes what the KV cache has of them
-  // (KvPages::Restore), and may use the model's threads. If it fails, the sequence is empty.
+  // (Sequences::Restore), and may use the model's threads. If it fails, the sequence is empty.
   Status Restore(Seat& seat, std::span<const int32_t> tokens,
                  const std::function<Status()>& write_rows);
 

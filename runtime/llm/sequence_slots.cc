@@ -5,6 +5,9 @@
 namespace cria {
 namespace {
 
+// A batch does not end at a checkpoint that spares others the reading of fewer tokens.
+constexpr size_t kMinCheckpointTokens = 16;
+
 bool IsOutOfMemory(const Status& status) {
   return !status && status.error().code() == ErrorCode::kOutOfMemory;
 }
@@ -18,27 +21,30 @@ SequenceSlots::SequenceSlots(TokenModel& model) : model_(model), slots_(model.ma
 Result<bool> SequenceSlots::Admit(Holder& holder, const Request& request) {
   const auto wanted = request.tokens;
   Slot* source = holder.slot;
-  size_t common = source == nullptr ? 0 : CommonBeginning(*source, holder, wanted);
+  Match match = source == nullptr ? Match() : FindMatch(*source, holder, wanted);
+  size_t num_equal = match.num_equal;
   if (!holder.is_active) {
     for (Slot& slot : slots_) {
-      const size_t found = CommonBeginning(slot, holder, wanted);
-      if (found <= common) continue;
+      const Match found = FindMatch(slot, holder, wanted);
+      num_equal = std::max(num_equal, found.num_equal);
+      if (found.num_tokens <= match.num_tokens) continue;
       source = &slot;
-      common = found;
+      match = found;
     }
   }
+  const size_t common = match.num_tokens;
   if (holder.slot == nullptr) {
     Slot* const chosen = ChooseSlot(source);
     if (chosen == nullptr) return false;
     if (!chosen->sequence) {
-      CRIA_ASSIGN_OR_RETURN(chosen->sequence, model_.pages().Open());
+      CRIA_ASSIGN_OR_RETURN(chosen->sequence, model_.sequences().Open());
     }
     TakeOver(*chosen, holder);
   }
   if (source != nullptr && source != holder.slot) {
     CRIA_ASSIGN_OR_RETURN(const bool is_shared, Share(*source, *holder.slot, common));
     if (!is_shared) {
-      // The source has all pages.
+      // The source has all sequences.
       if (source->is_active()) return false;
       TakeOver(*source, holder);
     }
@@ -48,6 +54,12 @@ Result<bool> SequenceSlots::Admit(Holder& holder, const Request& request) {
   CRIA_RETURN_IF_ERROR(Truncate(slot, common));
   CRIA_ASSIGN_OR_RETURN(const bool is_reserved, Reserve(slot, request));
   holder.is_active = holder.is_active || is_reserved;
+  if (model_.sequences().has_checkpoints() && common < request.prompt_tokens) {
+    // What is read now may be undone.
+    CRIA_RETURN_IF_ERROR(AddCheckpoint(slot));
+    // Where two texts part, a third one may part from both.
+    slot.checkpoints = {request.prompt_tokens, num_equal, request.kept_tokens};
+  }
   return is_reserved;
 }
 
@@ -57,8 +69,8 @@ void SequenceSlots::Release(Holder& holder) {
   Slot& slot = *holder.slot;
   slot.last_use = ++num_uses_;
   // This takes less than before, which cannot fail.
-  static_cast<void>(model_.pages().Truncate(*slot.sequence, slot.tokens.size()));
-  model_.pages().TryReserve(*slot.sequence, slot.tokens.size());
+  static_cast<void>(Truncate(slot, slot.tokens.size()));
+  model_.sequences().TryReserve(*slot.sequence, slot.tokens.size());
 }
 
 void SequenceSlots::Leave(Holder& holder) {
@@ -72,10 +84,30 @@ std::span<const int32_t> SequenceSlots::Tokens(const Holder& holder) {
   return holder.slot->tokens;
 }
 
-void SequenceSlots::Append(Holder& holder, std::span<const int32_t> tokens) {
-  const bool is_exact = holder.slot->num_exact == holder.slot->tokens.size();
+size_t SequenceSlots::TokensToCheckpoint(const Holder& holder) {
+  const size_t num_tokens = holder.slot->tokens.size();
+  size_t next = SIZE_MAX;
+  for (const size_t length : holder.slot->checkpoints) {
+    if (length >= num_tokens + kMinCheckpointTokens) next = std::min(next, length - num_tokens);
+  }
+  return next;
+}
+
+Status SequenceSlots::Append(Holder& holder, std::span<const int32_t> tokens) {
+  Slot& slot = *holder.slot;
+  const bool is_exact = slot.num_exact == slot.tokens.size();
   AppendRestored(holder, tokens);
-  if (is_exact) holder.slot->num_exact = holder.slot->tokens.size();
+  if (is_exact) slot.num_exact = slot.tokens.size();
+  if (!std::ranges::contains(slot.checkpoints, slot.tokens.size())) return {};
+  return AddCheckpoint(slot);
+}
+
+Status SequenceSlots::AddCheckpoint(Slot& slot) {
+  Sequences& sequences = model_.sequences();
+  // The sequence may be longer by drafts that were not accepted.
+  if (sequences.num_tokens(*slot.sequence) != slot.tokens.size()) return {};
+  sequences.AddCheckpoint(*slot.sequence);
+  return model_.CarryOutMoves();
 }
 
 void SequenceSlots::AppendRestored(Holder& holder, std::span<const int32_t> tokens) {
@@ -94,20 +126,20 @@ SequenceId SequenceSlots::Sequence(const Holder& holder) { return *holder.slot->
 Status SequenceSlots::Restore(Holder& holder, size_t tokens) {
   Slot& slot = *holder.slot;
   CRIA_RETURN_IF_ERROR(Truncate(slot, 0));
-  return model_.pages().Restore(*slot.sequence, tokens);
+  return model_.sequences().Restore(*slot.sequence, tokens);
 }
 
 Status SequenceSlots::Drop(Holder& holder, size_t first, size_t count) {
   Slot& slot = *holder.slot;
   const size_t num_tokens = slot.tokens.size();
   if (first + count >= num_tokens) return Truncate(slot, std::min(first, num_tokens));
-  KvPages& pages = model_.pages();
+  Sequences& sequences = model_.sequences();
   // The sequence may be longer: a Forward that failed has extended it.
-  CRIA_RETURN_IF_ERROR(pages.Truncate(*slot.sequence, num_tokens));
-  if (!pages.CanDrop(*slot.sequence, first, count)) return Truncate(slot, first);
-  Status dropped = pages.Drop(*slot.sequence, first, count);
+  CRIA_RETURN_IF_ERROR(sequences.Truncate(*slot.sequence, num_tokens));
+  if (!sequences.CanDrop(*slot.sequence, first, count)) return Truncate(slot, first);
+  Status dropped = sequences.Drop(*slot.sequence, first, count);
   if (IsOutOfMemory(dropped)) return Truncate(slot, first);
-  if (dropped) dropped = model_.Move(pages.moves());
+  if (dropped) dropped = model_.CarryOutMoves();
   if (!dropped) {
     CRIA_RETURN_IF_ERROR(Truncate(slot, first));
     return dropped;
@@ -143,13 +175,13 @@ void SequenceSlots::TakeOver(Slot& slot, Holder& holder) {
 
 Result<bool> SequenceSlots::Share(Slot& source, Slot& target, size_t count) {
   CRIA_RETURN_IF_ERROR(Truncate(target, 0));
-  KvPages& pages = model_.pages();
-  while (!pages.CanShare(*source.sequence, *target.sequence, count)) {
+  Sequences& sequences = model_.sequences();
+  while (!sequences.CanShare(*source.sequence, *target.sequence, count)) {
     CRIA_ASSIGN_OR_RETURN(const bool is_freed, ForgetOldest(&source, &target));
     if (!is_freed) return false;
   }
-  CRIA_RETURN_IF_ERROR(pages.Share(*source.sequence, *target.sequence, count));
-  CRIA_RETURN_IF_ERROR(model_.Move(pages.moves()));
+  CRIA_RETURN_IF_ERROR(sequences.Share(*source.sequence, *target.sequence, count));
+  CRIA_RETURN_IF_ERROR(model_.CarryOutMoves());
   target.tokens.assign(source.tokens.begin(),
                        source.tokens.begin() + static_cast<ptrdiff_t>(count));
   target.num_exact = count;
@@ -158,27 +190,31 @@ Result<bool> SequenceSlots::Share(Slot& source, Slot& target, size_t count) {
 }
 
 Result<bool> SequenceSlots::Reserve(Slot& slot, const Request& request) {
-  while (!model_.pages().TryReserve(*slot.sequence, request.reserved_tokens, request.kept_tokens)) {
+  while (!model_.sequences().TryReserve(*slot.sequence, request.reserved_tokens,
+                                        request.kept_tokens)) {
     CRIA_ASSIGN_OR_RETURN(const bool is_freed, ForgetOldest(&slot));
     if (!is_freed) return false;
   }
   return true;
 }
 
-size_t SequenceSlots::CommonBeginning(const Slot& slot, const Holder& holder,
-                                      std::span<const int32_t> tokens) const {
+SequenceSlots::Match SequenceSlots::FindMatch(const Slot& slot, const Holder& holder,
+                                              std::span<const int32_t> tokens) const {
   const size_t usable = slot.holder == &holder ? slot.tokens.size() : slot.num_exact;
   const auto found = std::span(slot.tokens).first(usable);
   const auto end = std::ranges::mismatch(found, tokens).in1;
   const auto common = static_cast<size_t>(end - found.begin());
-  return slot.sequence ? model_.pages().LongestPrefix(*slot.sequence, common) : 0;
+  if (!slot.sequence) return {};
+  return {.num_equal = common,
+          .num_tokens = model_.sequences().LongestPrefix(*slot.sequence, common)};
 }
 
 Status SequenceSlots::Truncate(Slot& slot, size_t count) {
-  KvPages& pages = model_.pages();
-  slot.tokens.resize(pages.LongestPrefix(*slot.sequence, std::min(count, slot.tokens.size())));
+  Sequences& sequences = model_.sequences();
+  slot.tokens.resize(sequences.LongestPrefix(*slot.sequence, std::min(count, slot.tokens.size())));
   slot.num_exact = std::min(slot.num_exact, slot.tokens.size());
-  return pages.Truncate(*slot.sequence, slot.tokens.size());
+  CRIA_RETURN_IF_ERROR(sequences.Truncate(*slot.sequence, slot.tokens.size()));
+  return model_.CarryOutMoves();
 }
 
 Result<bool> SequenceSlots::ForgetOldest(const Slot* except, const Slot* also_except) {
@@ -190,7 +226,7 @@ Result<bool> SequenceSlots::ForgetOldest(const Slot* except, const Slot* also_ex
   }
   if (oldest == nullptr) return false;
   CRIA_RETURN_IF_ERROR(Truncate(*oldest, 0));
-  CRIA_RETURN_IF_ERROR(model_.pages().Reserve(*oldest->sequence, 0));
+  CRIA_RETURN_IF_ERROR(model_.sequences().Reserve(*oldest->sequence, 0));
   return true;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -37,6 +38,8 @@ class SequenceSlots {
     std::span<const int32_t> tokens;  // What the sequence is to begin with.
     size_t reserved_tokens = 0;       // How long the sequence may become.
     size_t kept_tokens = SIZE_MAX;    // Tokens after these may be dropped.
+    // Where generating begins: others may come back to it.
+    size_t prompt_tokens = 0;
   };
 
   // Allocates all memory that it needs. `model` must outlive it.
@@ -52,13 +55,15 @@ class SequenceSlots {
 
   // The tokens that the cache has of the holder's sequence.
   static std::span<const int32_t> Tokens(const Holder& holder);
-  // Says that the model ran these tokens behind the others.
-  static void Append(Holder& holder, std::span<const int32_t> tokens);
+  // How many tokens can be run before the sequence gets a checkpoint.
+  static size_t TokensToCheckpoint(const Holder& holder);
+  // Says that the model ran these tokens behind the others. Adds a checkpoint where one is wanted.
+  Status Append(Holder& holder, std::span<const int32_t> tokens);
   // Says what Restore made room for.
   static void AppendRestored(Holder& holder, std::span<const int32_t> tokens);
   static SequenceId Sequence(const Holder& holder);
   // Makes the sequence of an active holder `tokens` long, for rows that were stored elsewhere
-  // (KvPages::Restore). The caller writes them and calls AppendRestored.
+  // (Sequences::Restore). The caller writes them and calls AppendRestored.
   Status Restore(Holder& holder, size_t tokens);
 
   // Removes tokens [first, first + count) of an active holder; later ones move down. If there is no
@@ -72,15 +77,21 @@ class SequenceSlots {
   size_t kept_tokens() const;
 
  private:
+  // What a slot has of the beginning of some tokens.
+  struct Match {
+    size_t num_equal = 0;   // Tokens that are the same.
+    size_t num_tokens = 0;  // Of these, the first ones that a sequence can begin with.
+  };
+
   Slot* ChooseSlot(Slot* source);
   static void TakeOver(Slot& slot, Holder& holder);
   // Returns false if there is no room for the copy of a part of a page.
   Result<bool> Share(Slot& source, Slot& target, size_t count);
   // Returns false if there is no room until an active holder is released.
   Result<bool> Reserve(Slot& slot, const Request& request);
-  // How many of `tokens`, from the first on, the holder could find in the slot.
-  size_t CommonBeginning(const Slot& slot, const Holder& holder,
-                         std::span<const int32_t> tokens) const;
+  // What the holder could find in the slot.
+  Match FindMatch(const Slot& slot, const Holder& holder, std::span<const int32_t> tokens) const;
+  Status AddCheckpoint(Slot& slot);
   // Keeps at most the first `count` tokens: none if rows are missing that they need.
   Status Truncate(Slot& slot, size_t count);
   // Frees pages of the idle slot that was used least recently. Returns false if there is none,
@@ -98,6 +109,8 @@ struct SequenceSlots::Slot {
   std::vector<int32_t> tokens;         // Capacity for a whole context.
   // Keys and values of the first so many tokens are what the model computes of these tokens alone.
   size_t num_exact = 0;
+  // The lengths at which the sequence gets checkpoints: where other tokens may follow later.
+  std::array<size_t, 3> checkpoints = {};
   Holder* holder = nullptr;  // The last one; null after it left.
   uint64_t last_use = 0;
 

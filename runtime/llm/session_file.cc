@@ -169,19 +169,19 @@ std::string WhyReadAgain(const SessionHead& head, Engine& engine) {
 }
 
 Status ReadBlock(const platform::File& file, uint64_t offset, const KvState& state, size_t block,
-                 uint64_t expected_checksum, KvType type) {
+                 uint64_t expected_checksum) {
   offset += state.BlockOffset(block);
   const auto held = state.HoldBlock();
   Checksum64 checksum;
   bool are_finite = true;
-  for (size_t head = 0; head < state.num_heads(); ++head) {
+  for (size_t head = 0; head < state.NumHeads(block); ++head) {
     const auto rows = state.Rows(block, head);
     for (const std::span<std::byte> part : rows) {
       CRIA_RETURN_IF_ERROR(file.ReadAt(offset, part));
       checksum.Update(part);
       offset += part.size();
     }
-    are_finite = are_finite && AreFinite(rows, type);
+    are_finite = are_finite && state.AreFinite(block, rows);
   }
   if (checksum.Finish() != expected_checksum) {
     return FailInvalid(file, "its KV cache is damaged (a checksum does not match)");
@@ -200,8 +200,7 @@ Status ReadKvState(const platform::File& file, uint64_t offset, const KvState& s
   const auto task = [&](size_t index) {
     if (index < num_layers) return state.MakeResident(index);
     const size_t block = index - num_layers;
-    Status read = ReadBlock(file, offset, state, block, checksums[block],
-                            engine.decoder().cache().layer(0).view.type);
+    Status read = ReadBlock(file, offset, state, block, checksums[block]);
     if (read) return;
     const std::lock_guard lock(mutex);
     result = std::move(read);
@@ -261,7 +260,7 @@ Status WriteKvState(OutputFile& file, uint64_t offset, const KvState& state,
     const auto held = state.HoldBlock();
     CRIA_RETURN_IF_ERROR(state.Exchange(block, KvDirection::kToRank0));
     Checksum64 checksum;
-    for (size_t head = 0; head < state.num_heads(); ++head) {
+    for (size_t head = 0; head < state.NumHeads(block); ++head) {
       for (const std::span<const std::byte> part : state.Rows(block, head)) {
         checksum.Update(part);
         CRIA_RETURN_IF_ERROR(file.WriteAt(offset, part));
@@ -286,7 +285,7 @@ Status SaveSession(const std::string& path, SessionContent content,
   if (num_tokens > 0) {
     CRIA_ASSIGN_OR_RETURN(const size_t held, turn.HoldCache());
     sequence = turn.sequence();
-    num_cached = engine.decoder().pages().LongestPrefix(sequence, std::min(held, num_tokens));
+    num_cached = engine.decoder().sequences().OwnPrefix(sequence, std::min(held, num_tokens));
   }
   const KvState state(engine.decoder(), sequence, num_cached);
   std::tm begin_time = conversation.begin_time;

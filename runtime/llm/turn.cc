@@ -32,7 +32,8 @@ Status Turn::Begin(std::span<const int32_t> cacheable, size_t num_tokens) {
                         session_.scheduler_.Begin(session_.seat_,
                                                   {.tokens = cacheable,
                                                    .reserved_tokens = max_length_,
-                                                   .kept_tokens = options_.kept_tokens},
+                                                   .kept_tokens = options_.kept_tokens,
+                                                   .prompt_tokens = num_tokens},
                                                   options_.cancel));
   session_.has_sequence_ = true;
   return {};

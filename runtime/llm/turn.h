@@ -68,7 +68,7 @@ class Turn {
   // Removes tokens [first, first + count) from the context and the cache. Later tokens move down;
   // their keys and values are not computed again, so they still reflect the removed tokens, unless
   // others have taken the room for moving them, or layers with a window have given up rows that the
-  // context then needs (KvPages::CanDrop): then the next Logits runs what is not in the cache.
+  // context then needs (Sequences::CanDrop): then the next Logits runs what is not in the cache.
   // Allocates nothing.
   Status Drop(size_t first, size_t count);
   // Keeps the first `keep_tokens` and drops the older half of the others, at least one. Models
@@ -83,7 +83,7 @@ class Turn {
   // The sequence, after HoldCache or within `write_rows`.
   SequenceId sequence() const { return session_.seat_.sequence(); }
   // Makes `tokens`, which must fit, the context. `write_rows` writes what the KV cache has of the
-  // first `cached_tokens` (KvPages::Restore); no session runs meanwhile. If it fails, the context
+  // first `cached_tokens` (Sequences::Restore); no session runs meanwhile. If it fails, the context
   // is empty.
   Status Restore(std::span<const int32_t> tokens, size_t cached_tokens,
                  const std::function<Status()>& write_rows);

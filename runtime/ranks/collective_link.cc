@@ -188,7 +188,7 @@ Status CollectiveLink::FollowForward(Decoder& decoder) {
     const std::span<uint32_t> run = take(kRunWords);
     runs_.push_back(
         {.sequence = run[0], .first_position = run[1], .num_tokens = run[2], .num_logits = run[3]});
-    for (size_t group = 0; group < decoder.pages().num_groups(); ++group) {
+    for (size_t group = 0; group < decoder.sequences().pages().num_groups(); ++group) {
       tables_.push_back({take(take(1).front())});
     }
   }
@@ -204,7 +204,8 @@ Status CollectiveLink::BeginMove(std::span<const PageMove> moves) {
 }
 
 Status CollectiveLink::FollowMove(Decoder& decoder) {
-  return decoder.Move({reinterpret_cast<const PageMove*>(words_.data()), num_words_ / kMoveWords});
+  decoder.MoveRows({reinterpret_cast<const PageMove*>(words_.data()), num_words_ / kMoveWords});
+  return {};
 }
 
 Status CollectiveLink::BeginLogits(size_t first, size_t rows) {

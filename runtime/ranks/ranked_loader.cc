@@ -46,7 +46,8 @@ struct RankedLoader::Order {
   uint64_t num_sequences;
   uint64_t chunk_tokens;
   uint64_t min_logit_rows;
-  uint32_t wants_drafts;  // Of rank 0.
+  uint64_t num_checkpoints;  // UINT64_MAX: absent.
+  uint32_t wants_drafts;     // Of rank 0.
 };
 
 EngineOptions FollowerOptions(EngineOptions options) {
@@ -109,6 +110,7 @@ Status RankedLoader::SendOrder(const std::string& path, const EngineOptions& opt
                  .num_sequences = options.num_sequences,
                  .chunk_tokens = options.chunk_tokens,
                  .min_logit_rows = options.min_logit_rows,
+                 .num_checkpoints = options.num_checkpoints.value_or(UINT64_MAX),
                  .wants_drafts = wants_drafts_ ? 1u : 0u};
   CRIA_RETURN_IF_ERROR(collective_.Broadcast(BytesOf(order)));
   std::string text = path + cache + packing.packed_path;
@@ -145,6 +147,7 @@ Result<std::optional<EngineOptions>> RankedLoader::ReceiveOrder(std::string& pat
   options.num_sequences = order.num_sequences;
   options.chunk_tokens = order.chunk_tokens;
   options.min_logit_rows = order.min_logit_rows;
+  if (order.num_checkpoints != UINT64_MAX) options.num_checkpoints = order.num_checkpoints;
   wants_drafts_ = order.wants_drafts != 0;
   return options;
 }

@@ -83,8 +83,8 @@ class ForcedModel final : public TokenModel {
   size_t chunk_tokens() const override { return decoder_.chunk_tokens(); }
   size_t max_sequences() const override { return decoder_.max_sequences(); }
   size_t max_logit_rows() const override { return decoder_.max_logit_rows(); }
-  KvPages& pages() override { return decoder_.pages(); }
-  Status Move(std::span<const PageMove> moves) override { return decoder_.Move(moves); }
+  Sequences& sequences() override { return decoder_.sequences(); }
+  Status CarryOutMoves() override { return decoder_.CarryOutMoves(); }
 
   Status Forward(const Batch& batch) override {
     const BatchRun& run = batch.runs.front();
@@ -223,8 +223,8 @@ void PrintCosts(Engine& engine, size_t repetitions) {
   constexpr size_t kDepth = 256;
   constexpr size_t kMaxRows = 16;
   Decoder& decoder = engine.decoder();
-  const SequenceId sequence = Take(decoder.pages().Open());
-  Check(decoder.pages().Reserve(sequence, kDepth + kMaxRows));
+  const SequenceId sequence = Take(decoder.sequences().Open());
+  Check(decoder.sequences().Reserve(sequence, kDepth + kMaxRows));
   const std::vector<int32_t> tokens(kDepth + kMaxRows, 1);
   for (size_t done = 0; done < kDepth; done += 64) {
     Check(decoder.ForwardSequence(sequence, std::span(tokens).subspan(done, 64), done, 0));
@@ -239,7 +239,7 @@ void PrintCosts(Engine& engine, size_t repetitions) {
       if (i > 0) seconds[rows].push_back(time.count());
     }
   }
-  decoder.pages().Close(sequence);
+  decoder.sequences().Close(sequence);
   const double one = Median(seconds[1]);
   std::printf("rows      ");
   for (size_t rows = 1; rows <= kMaxRows; ++rows) std::printf(" %5zu", rows);

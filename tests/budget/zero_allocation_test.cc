@@ -129,7 +129,7 @@ void ExpectQuietPrefills(Session& session) {
 // The logits after every token of a chunk, as measuring perplexity reads them.
 void ExpectQuietLogits(Decoder& decoder) {
   const std::vector<int32_t> tokens = SomeTokens(kChunk);
-  const auto sequence = OpenSequence::Create(decoder.pages(), kChunk);
+  const auto sequence = OpenSequence::Create(decoder.sequences(), kChunk);
   ASSERT_TRUE(sequence) << sequence.error().message();
   for (const size_t num_logits : {size_t{0}, size_t{3}, kChunk}) {
     ExpectQuiet("logits after several tokens", [&]() -> Status {
@@ -217,25 +217,26 @@ void ExpectQuietEngine(const std::string& path, const EngineOptions& options, bo
   ExpectQuiet("dropping", [&] { return Turn(session).Drop(5, 20); });
   ExpectQuiet("dropping whole pages", [&] { return Turn(session).Drop(4, kKvPageTokens); });
   // The session's.
-  KvPages& pages = (*engine)->decoder().pages();
+  Sequences& sequences = (*engine)->decoder().sequences();
+  const KvPages& pages = sequences.pages();
   const SequenceId sequence = 0;
   ASSERT_TRUE(Turn(session).Prefill(SomeTokens(kContext)));
   ASSERT_FALSE(pages.CanDrop(sequence, 4, kContext - 14)) << "the window needs the first rows";
   ExpectQuiet("dropping all but some tokens", [&] { return Turn(session).Drop(4, kContext - 14); });
   ExpectQuiet("running what stays", [&] { return Turn(session).Logits().transform([](auto) {}); });
   EXPECT_EQ(pages.num_tokens(sequence), 14u);
-  ExpectQuiet("reserving", [&] { return pages.Reserve(sequence, kContext, 20); });
+  ExpectQuiet("reserving", [&] { return sequences.Reserve(sequence, kContext, 20); });
   // The layer with a window gives pages back.
   ASSERT_EQ(pages.num_groups(), 2u);
-  ExpectQuiet("truncating", [&] { return pages.Truncate(sequence, 0); });
+  ExpectQuiet("truncating", [&] { return sequences.Truncate(sequence, 0); });
   ExpectQuiet("extending", [&]() -> Status {
     for (const size_t end : {kChunk, 2 * kChunk, kContext}) {
-      CRIA_RETURN_IF_ERROR(pages.Extend(sequence, end));
+      CRIA_RETURN_IF_ERROR(sequences.Extend(sequence, end));
     }
     return {};
   });
   EXPECT_GT(pages.group(1).first_row(sequence), 0u);
-  pages.Close(sequence);
+  sequences.Close(sequence);
   ExpectQuietLogits((*engine)->decoder());
 }
 
@@ -266,6 +267,7 @@ TEST_P(ZeroAllocation, AfterLoading) {
                           threads, mapped ? "mapped" : "in memory"));
       EngineOptions options = {.num_threads = threads,
                                .context_tokens = kContext,
+                               .num_checkpoints = 0,  // So that the window saves pages.
                                .chunk_tokens = kChunk,
                                .kv_type = kv_type};
       if (threads == 2) options.drafts = {.ngram_tokens = 1, .max_tokens = 6, .min_tokens = 2};
@@ -312,19 +314,47 @@ TEST(KeptCodesZeroAllocation, AfterLoading) {
   for (const size_t threads : {1, 3}) ExpectQuietModel(model, threads);
 }
 
-// Experts, a shared one and a dense layer.
-TEST_P(ZeroAllocation, WithAMixture) {
-  CRIA_NEEDS_ALLOCATIONS_TO_BE_SEEN();
-  const support::ConvertedModel model(support::WideMixture(), GetParam().conversion);
-  for (const size_t threads : {1, 3}) ExpectQuietModel(model, threads);
-}
-
 // Reads a prompt and generates `count` tokens, as one request.
 Status Answer(Session& session, Sampler& sampler, std::span<const int32_t> prompt, size_t count) {
   Turn turn(session, {.max_tokens = count, .kept_tokens = 4});
   CRIA_RETURN_IF_ERROR(turn.Prefill(prompt));
   const TokenCallback on_token = [](const GeneratedToken&) { return true; };
   return Generate(turn, {.max_tokens = count}, sampler, on_token).transform([](StopReason) {});
+}
+
+// Short convolutions, whose states have checkpoints: a prompt is read again from one, and drafts
+// are refused.
+TEST(RecurrentZeroAllocation, AfterLoading) {
+  CRIA_NEEDS_ALLOCATIONS_TO_BE_SEEN();
+  const support::ConvertedModel model(support::FamilyNamed("Lfm2"), {.weights = Scheme::kQc8w});
+  for (const size_t threads : {1, 2}) {
+    EngineOptions options = {
+        .num_threads = threads, .context_tokens = 128, .num_sequences = 2, .chunk_tokens = 32};
+    options.drafts = {.ngram_tokens = 1, .max_tokens = 3, .min_tokens = 1};
+    const auto engine = Engine::Load(model.path(), options);
+    ASSERT_TRUE(engine) << engine.error().message();
+    ASSERT_TRUE((*engine)->decoder().sequences().has_checkpoints());
+    const std::unique_ptr<Session> first = (*engine)->NewSession();
+    const std::unique_ptr<Session> second = (*engine)->NewSession();
+    auto sampler = Sampler::Create(kSamplingCases[0].options, (*engine)->decoder().vocab_size());
+    ASSERT_TRUE(sampler);
+    const std::vector<int32_t> prompt = SomeTokens(40);
+    const std::span<const int32_t> beginning = std::span(prompt).first(30);
+    for (Session* const session : {first.get(), second.get()}) {
+      for (const auto& tokens : {std::span(prompt), beginning, std::span(prompt)}) {
+        ExpectQuiet("an answer", [&] { return Answer(*session, *sampler, tokens, 8); });
+      }
+    }
+    // The second one found the beginning of the first one.
+    EXPECT_GT((*engine)->scheduler().stats().num_shared_tokens, 0u);
+  }
+}
+
+// Experts, a shared one and a dense layer.
+TEST_P(ZeroAllocation, WithAMixture) {
+  CRIA_NEEDS_ALLOCATIONS_TO_BE_SEEN();
+  const support::ConvertedModel model(support::WideMixture(), GetParam().conversion);
+  for (const size_t threads : {1, 3}) ExpectQuietModel(model, threads);
 }
 
 // Three sequences and four sessions: a shared beginning, a page that is copied before it is turned,

@@ -103,7 +103,7 @@ class BatchTest : public testing::TestWithParam<BatchCase> {
     std::vector<Text> texts;
     texts.reserve(count);
     for (size_t i = 0; i < count; ++i) {
-      Text text = {.sequence = Unwrap(decoder.pages().Open())};
+      Text text = {.sequence = Unwrap(decoder.sequences().Open())};
       text.ids = SomeIds(70 + 13 * i, vocab_size_);
       std::ranges::rotate(text.ids, text.ids.begin() + static_cast<ptrdiff_t>(5 * i));
       texts.push_back(std::move(text));
@@ -114,7 +114,7 @@ class BatchTest : public testing::TestWithParam<BatchCase> {
   // The same, each token by itself.
   RowsOfLogits Alone(const std::vector<int32_t>& ids) const {
     LoadedModel loaded = Load(1);
-    std::vector<Text> texts = {{Unwrap(loaded.decoder().pages().Open()), ids}};
+    std::vector<Text> texts = {{Unwrap(loaded.decoder().sequences().Open()), ids}};
     while (texts[0].done < ids.size()) RunInOneBatch(loaded.decoder(), texts, {1});
     return texts[0].logits;
   }
@@ -162,7 +162,7 @@ TEST_P(BatchTest, LogitsAreTheSameWhicheverRowsHaveSome) {
   const std::vector<int32_t> tokens = SomeIds(25, vocab_size_);
   std::vector<BatchRun> runs;
   for (const size_t count : {8, 7, 10}) {
-    runs.push_back({Unwrap(decoder.pages().Open()), 0, count, count});
+    runs.push_back({Unwrap(decoder.sequences().Open()), 0, count, count});
   }
   const auto forward = [&](const std::vector<size_t>& num_logits) {
     for (size_t i = 0; i < runs.size(); ++i) runs[i].num_logits = num_logits[i];
@@ -231,13 +231,15 @@ TEST_P(BatchTest, SharedPagesAreReadByBothAndWrittenByNone) {
   first.ids = SomeIds(150, vocab_size_);
   RunInOneBatch(decoder, texts, {64});
   RunInOneBatch(decoder, texts, {64});
-  Text second = {.sequence = Unwrap(decoder.pages().Open()), .ids = first.ids, .done = 100};
+  Text second = {.sequence = Unwrap(decoder.sequences().Open()), .ids = first.ids, .done = 100};
   std::ranges::reverse(second.ids.begin() + 100, second.ids.end());
-  ASSERT_TRUE(decoder.pages().Share(first.sequence, second.sequence, 100));
-  ASSERT_TRUE(decoder.Move(decoder.pages().moves()));
-  const auto table = [&](const Text& text) { return decoder.pages().Table(text.sequence).pages; };
+  ASSERT_TRUE(decoder.sequences().Share(first.sequence, second.sequence, 100));
+  ASSERT_TRUE(decoder.CarryOutMoves());
+  const auto table = [&](const Text& text) {
+    return decoder.sequences().pages().Table(text.sequence).pages;
+  };
   EXPECT_EQ(table(first)[0], table(second)[0]);
-  EXPECT_EQ(decoder.pages().num_holders(table(first)[0]), 2u);
+  EXPECT_EQ(decoder.sequences().pages().num_holders(table(first)[0]), 2u);
   EXPECT_NE(table(first)[1], table(second)[1]);
   texts.push_back(second);
   while (texts[0].done < 150 || texts[1].done < 150) RunInOneBatch(decoder, texts, {1, 3});
@@ -275,8 +277,8 @@ TEST(Batch, RefusesWhatIsNoBatch) {
                      {.context_tokens = 128, .chunk_tokens = 8, .num_sequences = 2}, 1);
   Decoder& decoder = loaded.decoder();
   loaded.CloseSequence();
-  ASSERT_EQ(Unwrap(decoder.pages().Open()), 0u);
-  const SequenceId other = Unwrap(decoder.pages().Open());
+  ASSERT_EQ(Unwrap(decoder.sequences().Open()), 0u);
+  const SequenceId other = Unwrap(decoder.sequences().Open());
   const std::vector<int32_t> ids = {1, 2, 3, 4};
   const auto refused = [&](const std::vector<BatchRun>& runs, const char* sentence) {
     const Status run = decoder.Forward({ids, runs});

@@ -48,7 +48,7 @@ TEST(DecoderMemoryTest, RegionsHoldTheirShapes) {
   expect_holds(memory.kv.key_scales, 0);
   expect_holds(memory.kv.value_scales, 0);
   expect_holds(
-      memory.kv.pages,
+      memory.sequences,
       KvPages::MemoryBytes({.num_pages = 16, .num_sequences = 1, .sequence_tokens = 1000}));
   expect_holds(memory.ropes.cosines, size_t{1000} * 32 * 4);
   expect_holds(memory.ropes.sines, size_t{1000} * 32 * 4);
@@ -138,7 +138,7 @@ TEST(DecoderMemoryTest, WhatAStepReadsAndWritesLiesApart) {
     }
     // What lives on is apart from everything.
     for (const size_t kept :
-         {memory.vectors, memory.kv.key_offsets, memory.kv.keys, memory.kv.values, memory.kv.pages,
+         {memory.vectors, memory.kv.key_offsets, memory.kv.keys, memory.kv.values, memory.sequences,
           memory.ropes.cosines, memory.ropes.sines, memory.logits, memory.embedding_row,
           memory.hidden.hidden, memory.hidden.quantized, memory.hidden.quantizations,
           memory.hidden.normed}) {
@@ -187,7 +187,7 @@ TEST(DecoderMemoryTest, LayersWithWindowsHoldFewerRows) {
   const KvPages::Shape shape = ShapeOfKvPages(config, options);
   EXPECT_EQ(shape.chunk_tokens, 100u);
   EXPECT_EQ(KvPages::Groups(shape).size(), 2u);
-  EXPECT_GE(memory.layout.bytes(memory.kv.pages), KvPages::MemoryBytes(shape));
+  EXPECT_GE(memory.layout.bytes(memory.sequences), KvPages::MemoryBytes(shape));
   // A chunk is never longer than the context.
   EXPECT_EQ(ShapeOfKvPages(config, {.context_tokens = 50, .chunk_tokens = 100}).chunk_tokens, 50u);
 }

@@ -88,8 +88,8 @@ TEST(DecoderWindows, PagesThatAreGivenBackChangeNothing) {
       if (IsLeftOutUnderEmulation(in_all_layers, kv_type)) continue;
       SCOPED_TRACE(testing::Message() << chunk_tokens << " tokens, all layers: " << in_all_layers);
       WindowedDecoders decoders(in_all_layers, static_cast<size_t>(chunk_tokens), kv_type);
-      const KvPages& pages = decoders.windowed().decoder().pages();
-      const KvPages& all = decoders.all().decoder().pages();
+      const KvPages& pages = decoders.windowed().decoder().sequences().pages();
+      const KvPages& all = decoders.all().decoder().sequences().pages();
       ASSERT_EQ(pages.num_groups(), in_all_layers ? 1u : 2u);
       EXPECT_LT(pages.group(pages.num_groups() - 1).num_pages(), 10u);
       ASSERT_EQ(all.num_groups(), 1u);
@@ -130,7 +130,7 @@ TEST(DecoderWindows, DropsAreThoseOfAllPages) {
             Case{0, 480, true}, Case{64, 436, false}, Case{1, 441, false}}) {
         SCOPED_TRACE(testing::Message() << count << " after " << first);
         decoders.ExpectSameLogits(0, ids.first(510), 100);
-        const KvPages& pages = decoders.windowed().decoder().pages();
+        const KvPages& pages = decoders.windowed().decoder().sequences().pages();
         ASSERT_EQ(pages.CanDrop(decoders.windowed().sequence(), first, count), can_drop);
         ASSERT_EQ(decoders.windowed().Drop(first, count).has_value(), can_drop);
         if (!can_drop) continue;
@@ -145,15 +145,15 @@ TEST(DecoderWindows, DropsAreThoseOfAllPages) {
 // past the window.
 TEST(DecoderWindows, SequencesGiveTheirOwnPagesBack) {
   WindowedDecoders decoders(false, 64, KvType::kF32, 2);
-  ASSERT_EQ(decoders.windowed().decoder().pages().num_groups(), 2u);
+  ASSERT_EQ(decoders.windowed().decoder().sequences().pages().num_groups(), 2u);
   decoders.ExpectSameLogits(0, std::span(decoders.ids).first(150), 60);
   std::array<SequenceId, 2> second = {};
   for (size_t i = 0; i < 2; ++i) {
     Decoder& decoder = decoders.decoders[i].decoder();
-    ASSERT_TRUE(decoder.pages().Reserve(decoders.decoders[i].sequence(), 0));
-    second[i] = Unwrap(decoder.pages().Open());
-    ASSERT_TRUE(decoder.pages().Share(decoders.decoders[i].sequence(), second[i], 140));
-    ASSERT_TRUE(decoder.Move(decoder.pages().moves()));
+    ASSERT_TRUE(decoder.sequences().Reserve(decoders.decoders[i].sequence(), 0));
+    second[i] = Unwrap(decoder.sequences().Open());
+    ASSERT_TRUE(decoder.sequences().Share(decoders.decoders[i].sequence(), second[i], 140));
+    ASSERT_TRUE(decoder.CarryOutMoves());
   }
   size_t end = 150, other_end = 140;
   for (size_t step = 0; step < 130; ++step) {
@@ -176,7 +176,7 @@ TEST(DecoderWindows, SequencesGiveTheirOwnPagesBack) {
     other_end += count;
     ++end;
   }
-  const KvPageGroup& windowed = decoders.windowed().decoder().pages().group(1);
+  const KvPageGroup& windowed = decoders.windowed().decoder().sequences().pages().group(1);
   EXPECT_GT(windowed.first_row(second[0]), 100u);
   EXPECT_GT(windowed.first_row(decoders.windowed().sequence()), 0u);
 }

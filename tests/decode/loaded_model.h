@@ -34,7 +34,7 @@ class LoadedModel {
     weights_ = std::make_unique<xnn::PackedWeights>(
         Unwrap(xnn::PackedWeights::PackInMemory(file_, *pool_, nullptr)));
     decoder_ = Unwrap(Decoder::Create(file_, *weights_, options, *pool_, *batch_pool_));
-    sequence_.emplace(Unwrap(OpenSequence::Create(decoder_->pages(), options.context_tokens)));
+    sequence_.emplace(Unwrap(OpenSequence::Create(decoder_->sequences(), options.context_tokens)));
   }
 
   LoadedModel(const reference::ReferenceModel& model, const ConvertOptions& conversion,
@@ -46,15 +46,15 @@ class LoadedModel {
   // Frees what is reserved for it.
   void CloseSequence() { sequence_.reset(); }
   SequenceId sequence() const { return sequence_->id(); }
-  size_t num_tokens() const { return decoder_->pages().num_tokens(sequence_->id()); }
+  size_t num_tokens() const { return decoder_->sequences().pages().num_tokens(sequence_->id()); }
 
   Status Forward(std::span<const int32_t> tokens, size_t first_position, size_t num_logits) {
     return decoder_->ForwardSequence(sequence_->id(), tokens, first_position, num_logits);
   }
 
   Status Drop(size_t first, size_t count) {
-    CRIA_RETURN_IF_ERROR(decoder_->pages().Drop(sequence_->id(), first, count));
-    return decoder_->Move(decoder_->pages().moves());
+    CRIA_RETURN_IF_ERROR(decoder_->sequences().Drop(sequence_->id(), first, count));
+    return decoder_->CarryOutMoves();
   }
 
   // The logits after each token, run in the chunks that the sizes say; the last size repeats.

@@ -83,7 +83,7 @@ TEST_F(DemoModel, F32LogitsAgree) {
   for (const std::vector<int32_t>& ids : Prompts(*engine)) {
     const std::vector<double> expected = Logits(reference_, ForReference(ids));
     ASSERT_EQ(expected.size(), ids.size() * vocab_size);
-    const auto sequence = Unwrap(OpenSequence::Create(engine->decoder().pages(), ids.size()));
+    const auto sequence = Unwrap(OpenSequence::Create(engine->decoder().sequences(), ids.size()));
     ASSERT_TRUE(engine->decoder().ForwardSequence(sequence.id(), ids, 0, ids.size()));
     for (size_t row = 0; row < ids.size(); ++row) {
       const auto logits = engine->decoder().Logits(row);

@@ -46,7 +46,7 @@ double NatsAfterShifts(const std::filesystem::path& model, KvType type, const Te
   Decoder& decoder = engine->decoder();
   const std::vector<int32_t> ids =
       Unwrap(engine->tokenizer().Encode(text.text, {.parse_special = true}));
-  const auto sequence = Unwrap(OpenSequence::Create(decoder.pages(), kContext));
+  const auto sequence = Unwrap(OpenSequence::Create(decoder.sequences(), kContext));
   double sum = 0.0;
   size_t count = 0;
   size_t shifts = 0;
@@ -54,8 +54,8 @@ double NatsAfterShifts(const std::filesystem::path& model, KvType type, const Te
   for (size_t first = 0; first + kChunk < ids.size() && count < text.num_measured;
        first += kChunk) {
     while (position + kChunk > kContext) {
-      Unwrap(decoder.pages().Drop(sequence.id(), 1, dropped));
-      Unwrap(decoder.Move(decoder.pages().moves()));
+      Unwrap(decoder.sequences().Drop(sequence.id(), 1, dropped));
+      Unwrap(decoder.CarryOutMoves());
       position -= dropped;
       ++shifts;
     }

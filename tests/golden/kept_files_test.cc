@@ -111,7 +111,7 @@ void ExpectItsTokens(const Kept& kept, std::string_view file,
   EXPECT_EQ(*prompt, kept.prompt);
 
   Decoder& decoder = engine.decoder();
-  const auto sequence = OpenSequence::Create(decoder.pages(), decoder.context_tokens());
+  const auto sequence = OpenSequence::Create(decoder.sequences(), decoder.context_tokens());
   ASSERT_TRUE(sequence) << sequence.error().message();
   ASSERT_TRUE(decoder.ForwardSequence(sequence->id(), kept.prompt, 0, 1));
   auto logits = decoder.Logits(0);

@@ -134,7 +134,7 @@ TEST_F(Stories260K, F32LogitsAgree) {
                                   example["logits"].get<std::string>());
     const auto ids = example["prompt_ids"].get<std::vector<int32_t>>();
     ASSERT_EQ(expected.size(), ids.size() * vocab_size);
-    const auto sequence = OpenSequence::Create(engine->decoder().pages(), ids.size());
+    const auto sequence = OpenSequence::Create(engine->decoder().sequences(), ids.size());
     ASSERT_TRUE(sequence) << sequence.error().message();
     ASSERT_TRUE(engine->decoder().ForwardSequence(sequence->id(), ids, 0, ids.size()));
     for (size_t row = 0; row < ids.size(); ++row) {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "converter/tokenizer/named_chat_templates.h"
+#include "decode/scripted_model.h"
 #include "llm/conversation.h"
-#include "llm/scripted_model.h"
 
 namespace cria {
 

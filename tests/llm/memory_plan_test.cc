@@ -41,7 +41,7 @@ TEST(MemoryPlan, TheArenaIsDividedWithoutRest) {
   const DecoderMemory memory = PlanDecoderMemory(Outline().config, options.decoder, 3);
   uint64_t sum = 0;
   for (const char* name :
-       {"KV cache", "KV page tables", "rope tables", "norm weights", "logits", "activations"}) {
+       {"KV cache", "sequence tables", "rope tables", "norm weights", "logits", "activations"}) {
     sum += LineBytes(plan, name);
   }
   EXPECT_EQ(sum, memory.layout.total_bytes());
@@ -103,7 +103,7 @@ TEST(MemoryPlan, LayersWithAWindowTakeItsPages) {
     EXPECT_EQ(LineBytes(all, "KV cache"), 4 * 11 * kLayerPageBytes);
     EXPECT_LT(all.private_bytes(), some.private_bytes());
     EXPECT_LT(some.private_bytes(), without.private_bytes());
-    EXPECT_LT(LineBytes(some, "KV page tables"), LineBytes(some, "KV cache") / 100);
+    EXPECT_LT(LineBytes(some, "sequence tables"), LineBytes(some, "KV cache") / 100);
   }
   // Where the window saves no page, the plan is that without it.
   for (const size_t context : {64, 512, 704}) {
@@ -144,7 +144,7 @@ TEST(MemoryPlan, EveryRopeTableIsCounted) {
 
 TEST(MemoryPlan, PageTablesAreSmall) {
   const MemoryPlan plan = Plan(Outline(), Options(1024, KvType::kInt8));
-  const uint64_t bytes = LineBytes(plan, "KV page tables");
+  const uint64_t bytes = LineBytes(plan, "sequence tables");
   EXPECT_GE(bytes, KvPages::MemoryBytes(ShapeOfKvPages(Outline().config, plan.options.decoder)));
   EXPECT_LT(bytes, LineBytes(plan, "KV cache") / 100);
 }

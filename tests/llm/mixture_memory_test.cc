@@ -150,7 +150,7 @@ class MixtureMemory : public testing::TestWithParam<Scheme> {
 TEST_P(MixtureMemory, ATokenTouchesTheExpertsItChooses) {
   const std::unique_ptr<Engine> engine = Load();
   Decoder& decoder = engine->decoder();
-  const OpenSequence sequence = Unwrap(OpenSequence::Create(decoder.pages(), 64));
+  const OpenSequence sequence = Unwrap(OpenSequence::Create(decoder.sequences(), 64));
   const AllExperts experts = ExpertsOf(*engine);
   std::array<std::set<size_t>, kLayersWithExperts> ever;
   std::vector<int32_t> tokens;
@@ -219,7 +219,7 @@ TEST_P(MixtureMemory, NoOtherExpertIsReadFromTheDisk) {
     platform::ExpectUseInNoOrder(matrix);
   }
   Decoder& decoder = engine->decoder();
-  const OpenSequence sequence = Unwrap(OpenSequence::Create(decoder.pages(), 64));
+  const OpenSequence sequence = Unwrap(OpenSequence::Create(decoder.sequences(), 64));
   const int32_t token = 7;
   const PageWatch watch(experts);
   ASSERT_TRUE(decoder.ForwardSequence(sequence.id(), std::span(&token, 1), 0, 1));

@@ -72,8 +72,8 @@ class SchedulerTest : public testing::Test {
 
   size_t NumUsedPages() const {
     size_t used = 0;
-    for (uint32_t page = 0; page < model_->pages().num_pages(); ++page) {
-      used += model_->pages().num_holders(page) != 0 ? 1 : 0;
+    for (uint32_t page = 0; page < model_->sequences().pages().num_pages(); ++page) {
+      used += model_->sequences().pages().num_holders(page) != 0 ? 1 : 0;
     }
     return used;
   }

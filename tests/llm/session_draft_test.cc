@@ -47,7 +47,7 @@ class SessionDraftTest : public testing::Test {
  protected:
   struct Setup {
     size_t context_tokens = kDraftContext;
-    std::vector<uint32_t> windows = {0};
+    ScriptedLayers layers = {};
     SamplerOptions sampler = {.temperature = 0.0f};
   };
 
@@ -55,7 +55,7 @@ class SessionDraftTest : public testing::Test {
   template <typename Use>
   DraftOutcome Run(const Setup& setup, const DraftOptions& drafts, const Use& use) {
     ScriptedModel model(kVocabSize, setup.context_tokens, kDraftChunk, RepeatWithChanges, 1,
-                        setup.windows);
+                        setup.layers);
     Scheduler scheduler(model);
     Session session(scheduler, drafts.has_drafts()
                                    ? std::make_unique<Drafting>(drafts, setup.context_tokens)
@@ -204,13 +204,14 @@ TEST_F(SessionDraftTest, AContextThatShiftsGoesOnTheSame) {
     EXPECT_GT(session.stats().dropped_tokens, 200u);
   };
   ExpectSame({.context_tokens = 128, .sampler = kRandomChoice}, use);
-  ExpectSame({.context_tokens = 192, .windows = {0, 40}, .sampler = kRandomChoice}, use);
+  ExpectSame({.context_tokens = 192, .layers = {.windows = {0, 40}}, .sampler = kRandomChoice},
+             use);
 }
 
 TEST_F(SessionDraftTest, ModelsWithWindowsTruncateTheirDrafts) {
   for (const std::vector<uint32_t>& windows :
        {std::vector<uint32_t>{0, 5}, std::vector<uint32_t>{0, 64, 100}}) {
-    ExpectSame({.context_tokens = 640, .windows = windows},
+    ExpectSame({.context_tokens = 640, .layers = {.windows = windows}},
                [](Session& session, Sampler& sampler, DraftOutcome& outcome) {
                  ASSERT_TRUE(Turn(session).Prefill(Counting(90)));
                  Generate(session, sampler, outcome, {.max_tokens = 200});

@@ -22,16 +22,25 @@ using testing::Not;
 
 struct RoundTripCase {
   const char* name;
-  support::CheckpointSpec (*spec)();  // Null: a mixture of experts.
+  support::CheckpointSpec (*spec)();  // Null: `family`.
   KvType kv_type;
+  support::FamilyCheckpoint (*family)() = nullptr;
 };
+
+support::FamilyCheckpoint LongLfm2() {
+  support::FamilyCheckpoint family = support::FamilyNamed("Lfm2");
+  const std::string length = "\"max_position_embeddings\":128";
+  family.config_json.replace(family.config_json.find(length), length.size(),
+                             "\"max_position_embeddings\":512");
+  return family;
+}
 
 class SessionRoundTrip : public SessionFileTest,
                          public testing::WithParamInterface<RoundTripCase> {};
 
 TEST_P(SessionRoundTrip, ContinuesWithTheSameLogits) {
   const auto spec = GetParam().spec;
-  const auto model = spec == nullptr ? std::make_unique<TinyModelFile>(support::WideMixture())
+  const auto model = spec == nullptr ? std::make_unique<TinyModelFile>(GetParam().family())
                                      : std::make_unique<TinyModelFile>(spec(), 512);
   const auto saved = model->Load(GetParam().kv_type, 300);
   ExpectPrefill(saved->session(), SomeTokens(260));
@@ -70,13 +79,14 @@ INSTANTIATE_TEST_SUITE_P(
                     RoundTripCase{"Int8", support::SpecGqa, KvType::kInt8},
                     RoundTripCase{"Windows", support::SpecMinistral, KvType::kInt8},
                     RoundTripCase{"DynamicRope", support::SpecDynamicRope, KvType::kF32},
-                    RoundTripCase{"Mixture", nullptr, KvType::kInt8}),
+                    RoundTripCase{"Mixture", nullptr, KvType::kInt8, support::WideMixture},
+                    RoundTripCase{"ShortConvolutions", nullptr, KvType::kInt8, LongLfm2}),
     [](const auto& param) { return param.param.name; });
 
 TEST_F(SessionFileTest, IsTheSameWhicheverPagesHeldTheTokens) {
   const auto engine = Model().Load(KvType::kInt8, 200);
   const std::string first = SavedBytes(*engine, 150);
-  KvPages& pages = engine->decoder().pages();
+  const KvPages& pages = engine->decoder().sequences().pages();
   const auto table = [&pages] {
     const auto held = pages.Table(TinyEngine::kSequence).pages;
     return std::vector<uint32_t>(held.begin(), held.end());

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "decode/scripted_model.h"
 #include "llm/generator.h"
-#include "llm/scripted_model.h"
 #include "llm/session.h"
 #include "llm/turn.h"
 
@@ -44,8 +44,8 @@ inline Tokens Expected(Tokens context, size_t count) {
 class SessionTest : public testing::Test {
  protected:
   explicit SessionTest(size_t context_tokens = 32, size_t chunk_tokens = 4,
-                       std::vector<uint32_t> windows = {0})
-      : model_(kVocabSize, context_tokens, chunk_tokens, NextOf, 1, std::move(windows)),
+                       const ScriptedLayers& layers = {})
+      : model_(kVocabSize, context_tokens, chunk_tokens, NextOf, 1, layers),
         scheduler_(model_),
         session_(scheduler_) {}
 

@@ -22,8 +22,8 @@ Tokens Prompt(size_t count) {
 class SessionWindowTest : public SessionTest {
  protected:
   explicit SessionWindowTest(uint32_t window = 100)
-      : SessionTest(kWindowedContext, 32, {0, window}) {
-    EXPECT_EQ(model_.pages().num_groups(), 2u);
+      : SessionTest(kWindowedContext, 32, {.windows = {0, window}}) {
+    EXPECT_EQ(model_.sequences().pages().num_groups(), 2u);
   }
 
   // Generates with a context that shifts, from a prompt that is read; compares with the script.
@@ -140,8 +140,8 @@ TEST_F(SessionLongWindowTest, ReadingAgainCanBeCancelled) {
 
 // Another session shares a beginning if its window is there, and reads it otherwise.
 TEST(SessionsWithWindowsTest, ABeginningIsSharedIfItsWindowIsThere) {
-  ScriptedModel model(kVocabSize, kWindowedContext, 32, NextOf, 2, {0, 100});
-  ASSERT_EQ(model.pages().num_groups(), 2u);
+  ScriptedModel model(kVocabSize, kWindowedContext, 32, NextOf, 2, {.windows = {0, 100}});
+  ASSERT_EQ(model.sequences().pages().num_groups(), 2u);
   Scheduler scheduler(model);
   auto sampler = Sampler::Create({.temperature = 0.0f}, kVocabSize);
   ASSERT_TRUE(sampler);

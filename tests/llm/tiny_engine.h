@@ -22,7 +22,7 @@ class TinyEngine {
   Session& session() { return *session_; }
   // The session's, which is the only one.
   static constexpr SequenceId kSequence = 0;
-  size_t num_cached_tokens() { return decoder().pages().num_tokens(kSequence); }
+  size_t num_cached_tokens() { return decoder().sequences().pages().num_tokens(kSequence); }
 
  private:
   std::unique_ptr<Engine> engine_;

@@ -9,6 +9,8 @@
 #include <numbers>
 #include <vector>
 
+#include "ops/short_convolution.h"
+
 namespace cria::ops::reference {
 
 inline std::vector<double> RmsNorm(const std::vector<float>& input,
@@ -34,6 +36,30 @@ inline std::vector<double> HadamardTransform(const std::vector<float>& row) {
     result[i] /= std::sqrt(static_cast<double>(part));
   }
   return result;
+}
+
+// [num_rows][channels], of rows [num_rows][3 * channels] behind the gated inputs [num_taps - 1]
+// [channels] of earlier ones.
+inline std::vector<double> ShortConvolution(const ShortConvolutionTaps& taps,
+                                            const std::vector<float>& rows, size_t num_rows,
+                                            const std::vector<float>& earlier) {
+  const size_t channels = taps.channels;
+  std::vector<double> gated(earlier.begin(), earlier.end());
+  std::vector<double> output;
+  for (size_t row = 0; row < num_rows; ++row) {
+    const float* const projected = &rows[row * 3 * channels];
+    for (size_t i = 0; i < channels; ++i) {
+      gated.push_back(double{projected[i]} * projected[2 * channels + i]);
+    }
+    for (size_t i = 0; i < channels; ++i) {
+      double sum = taps.bias == nullptr ? 0.0 : taps.bias[i];
+      for (size_t tap = 0; tap < taps.num_taps; ++tap) {
+        sum += taps.weights[tap * channels + i] * gated[(row + tap) * channels + i];
+      }
+      output.push_back(projected[channels + i] * sum);
+    }
+  }
+  return output;
 }
 
 inline double Silu(double x) { return x / (1 + std::exp(-x)); }

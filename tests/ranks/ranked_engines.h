@@ -86,7 +86,7 @@ class RankedEngines {
 inline std::vector<float> LogitsOf(Engine& engine, const std::vector<int32_t>& ids,
                                    const std::vector<size_t>& chunks) {
   Decoder& decoder = engine.decoder();
-  const OpenSequence sequence = Unwrap(OpenSequence::Create(decoder.pages(), ids.size()));
+  const OpenSequence sequence = Unwrap(OpenSequence::Create(decoder.sequences(), ids.size()));
   std::vector<float> all;
   for (size_t position = 0, i = 0; position < ids.size(); ++i) {
     const size_t wanted = chunks[std::min(i, chunks.size() - 1)];

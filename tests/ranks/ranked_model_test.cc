@@ -192,17 +192,17 @@ TEST(RankedModel, FollowsSharedAndDroppedTokens) {
   const std::vector<int32_t> ids = SomeIds(70, 300);
   const auto run = [&](Engine& engine) {
     Decoder& decoder = engine.decoder();
-    KvPages& pages = decoder.pages();
-    const OpenSequence first = Unwrap(OpenSequence::Create(pages, 100));
+    Sequences& sequences = decoder.sequences();
+    const OpenSequence first = Unwrap(OpenSequence::Create(sequences, 100));
     for (size_t position = 0; position < 70; position += 10) {
       Unwrap(
           decoder.ForwardSequence(first.id(), std::span(ids).subspan(position, 10), position, 0));
     }
-    const OpenSequence second = Unwrap(OpenSequence::Create(pages, 100));
-    Unwrap(pages.Share(first.id(), second.id(), 70));
-    Unwrap(decoder.Move(pages.moves()));
-    Unwrap(pages.Drop(second.id(), 5, 20));
-    Unwrap(decoder.Move(pages.moves()));
+    const OpenSequence second = Unwrap(OpenSequence::Create(sequences, 100));
+    Unwrap(sequences.Share(first.id(), second.id(), 70));
+    Unwrap(decoder.CarryOutMoves());
+    Unwrap(sequences.Drop(second.id(), 5, 20));
+    Unwrap(decoder.CarryOutMoves());
     const std::vector<int32_t> next = {7, 8, 9, 10};
     const BatchRun runs[] = {
         {.sequence = first.id(), .first_position = 70, .num_tokens = 3, .num_logits = 2},

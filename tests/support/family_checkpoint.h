@@ -29,8 +29,6 @@ struct FamilyCheckpoint {
 
 // Several variants of each family.
 std::vector<FamilyCheckpoint> FamilyCheckpoints();
-// The same of families with short convolutions.
-std::vector<FamilyCheckpoint> ShortConvCheckpoints();
 // One of any of them; throws std::runtime_error if there is none with this name.
 FamilyCheckpoint FamilyNamed(std::string_view name);
 

@@ -253,6 +253,8 @@ json Lfm3() {
 
 }  // namespace
 
+namespace {
+
 std::vector<FamilyCheckpoint> ShortConvCheckpoints() {
   const json attention = {{"num_key_value_heads", 4},
                           {"full_attn_idxs", {0, 3}},
@@ -288,6 +290,8 @@ std::vector<FamilyCheckpoint> ShortConvCheckpoints() {
           {"Lfm3", Lfm3().dump(), ""},
           {"Lfm3Plain", Merged(Lfm3(), plain).dump(), ""}};
 }
+
+}  // namespace
 
 std::vector<FamilyCheckpoint> FamilyCheckpoints() {
   const auto all_attention = [](size_t layers) -> json {
@@ -326,59 +330,53 @@ std::vector<FamilyCheckpoint> FamilyCheckpoints() {
                              {"num_key_value_heads", 4},
                              {"attention_bias", true},
                              {"num_experts_per_tok", 8}};
-  return {{"Gemma", Gemma().dump(), "gemma"},
-          {"GemmaBiases", Merged(Gemma(), gemma_biases).dump(), "gemma"},
-          {"Gemma2", Gemma2().dump(), "gemma2"},
-          {"Gemma2NoCaps", Merged(Gemma2(), no_caps).dump(), ""},
-          {"Gemma3", Gemma3().dump(), "gemma3"},
-          {"Gemma3NewForm", Gemma3NewForm().dump(), ""},
-          {"Gemma3Vision", Gemma3Vision().dump(), ""},
-          {"Phi3", Phi3().dump(), "phi3"},
-          {"Phi3Longrope", Phi3Longrope().dump(), "phi3"},
-          {"Phi4Mini", Phi4Mini().dump(), "phi3"},
-          {"SmolLm3", SmolLm3().dump(), "smollm3"},
-          {"SmolLm3Window", SmolLm3Window().dump(), ""},
-          {"Granite", Granite().dump(), "granite"},
-          {"GraniteBiases", Merged(Granite(), granite_biases).dump(), "granite"},
-          {"Olmo2", Olmo2().dump(), "olmo2"},
-          {"Olmo2Biases", Merged(Olmo2(), olmo2_biases).dump(), "olmo2"},
-          {"Mixtral", Mixtral().dump(), "llama"},
-          {"MixtralWindow",
-           Merged(Mixtral(), {{"sliding_window", 12}, {"num_experts_per_tok", 1}}).dump(), ""},
-          {"Qwen2Moe", Qwen2Moe().dump(), "qwen2moe"},
-          {"Qwen2MoeDenseLayers",
-           Merged(Qwen2Moe(), Merged(dense_layers, {{"qkv_bias", false}})).dump(), ""},
-          {"Qwen3Moe", Qwen3Moe().dump(), "qwen3moe"},
-          {"Qwen3MoeBiases", Merged(Qwen3Moe(), qwen3_biases).dump(), ""},
-          {"Olmoe", Olmoe().dump(), "olmoe"},
-          {"OlmoeAllExperts", Merged(Olmoe(), olmoe_normed).dump(), ""},
-          {"GraniteMoe", GraniteMoe().dump(), "granitemoe"},
-          {"GraniteMoeShared", GraniteMoeShared().dump(), "granitemoe"},
-          {"Lfm2AllAttention", Merged(Lfm2(), all_attention(4)).dump(), "lfm2"},
-          {"Lfm2MoeAllAttention", Merged(Lfm2Moe(), all_attention(4)).dump(), "lfm2moe"},
-          {"Lfm2MoeAttentionScaled",
-           Merged(Lfm2Moe(), Merged(all_attention(4), {{"use_expert_bias", false},
-                                                       {"norm_topk_prob", false},
-                                                       {"routed_scaling_factor", 2.5}}))
-               .dump(),
-           "lfm2moe"},
-          {"Lfm3AllAttention",
-           Merged(Lfm3(),
-                  {{"layer_types", {"sliding_attention", "full_attention", "sliding_attention"}},
-                   {"num_hidden_layers", 3}})
-               .dump(),
-           ""}};
-}
-
-namespace {
-
-std::vector<FamilyCheckpoint> AllFamilies() {
-  std::vector<FamilyCheckpoint> families = FamilyCheckpoints();
-  for (FamilyCheckpoint& family : ShortConvCheckpoints()) families.push_back(std::move(family));
+  std::vector<FamilyCheckpoint> families = ShortConvCheckpoints();
+  const std::vector<FamilyCheckpoint> others = {
+      {"Gemma", Gemma().dump(), "gemma"},
+      {"GemmaBiases", Merged(Gemma(), gemma_biases).dump(), "gemma"},
+      {"Gemma2", Gemma2().dump(), "gemma2"},
+      {"Gemma2NoCaps", Merged(Gemma2(), no_caps).dump(), ""},
+      {"Gemma3", Gemma3().dump(), "gemma3"},
+      {"Gemma3NewForm", Gemma3NewForm().dump(), ""},
+      {"Gemma3Vision", Gemma3Vision().dump(), ""},
+      {"Phi3", Phi3().dump(), "phi3"},
+      {"Phi3Longrope", Phi3Longrope().dump(), "phi3"},
+      {"Phi4Mini", Phi4Mini().dump(), "phi3"},
+      {"SmolLm3", SmolLm3().dump(), "smollm3"},
+      {"SmolLm3Window", SmolLm3Window().dump(), ""},
+      {"Granite", Granite().dump(), "granite"},
+      {"GraniteBiases", Merged(Granite(), granite_biases).dump(), "granite"},
+      {"Olmo2", Olmo2().dump(), "olmo2"},
+      {"Olmo2Biases", Merged(Olmo2(), olmo2_biases).dump(), "olmo2"},
+      {"Mixtral", Mixtral().dump(), "llama"},
+      {"MixtralWindow",
+       Merged(Mixtral(), {{"sliding_window", 12}, {"num_experts_per_tok", 1}}).dump(), ""},
+      {"Qwen2Moe", Qwen2Moe().dump(), "qwen2moe"},
+      {"Qwen2MoeDenseLayers",
+       Merged(Qwen2Moe(), Merged(dense_layers, {{"qkv_bias", false}})).dump(), ""},
+      {"Qwen3Moe", Qwen3Moe().dump(), "qwen3moe"},
+      {"Qwen3MoeBiases", Merged(Qwen3Moe(), qwen3_biases).dump(), ""},
+      {"Olmoe", Olmoe().dump(), "olmoe"},
+      {"OlmoeAllExperts", Merged(Olmoe(), olmoe_normed).dump(), ""},
+      {"GraniteMoe", GraniteMoe().dump(), "granitemoe"},
+      {"GraniteMoeShared", GraniteMoeShared().dump(), "granitemoe"},
+      {"Lfm2AllAttention", Merged(Lfm2(), all_attention(4)).dump(), "lfm2"},
+      {"Lfm2MoeAllAttention", Merged(Lfm2Moe(), all_attention(4)).dump(), "lfm2moe"},
+      {"Lfm2MoeAttentionScaled",
+       Merged(Lfm2Moe(), Merged(all_attention(4), {{"use_expert_bias", false},
+                                                   {"norm_topk_prob", false},
+                                                   {"routed_scaling_factor", 2.5}}))
+           .dump(),
+       "lfm2moe"},
+      {"Lfm3AllAttention",
+       Merged(Lfm3(),
+              {{"layer_types", {"sliding_attention", "full_attention", "sliding_attention"}},
+               {"num_hidden_layers", 3}})
+           .dump(),
+       ""}};
+  families.insert(families.end(), others.begin(), others.end());
   return families;
 }
-
-}  // namespace
 
 FamilyCheckpoint WideMixture() {
   json fields = Qwen2Moe();
@@ -398,7 +396,7 @@ FamilyCheckpoint WideMixture() {
 FamilyCheckpoint FamilyOf(const std::string& config_json) {
   const auto architecture = json::parse(config_json).at("architectures").at(0).get<std::string>();
   // The names of variants only add to that of their family.
-  for (FamilyCheckpoint& known : AllFamilies()) {
+  for (FamilyCheckpoint& known : FamilyCheckpoints()) {
     if (json::parse(known.config_json).at("architectures").at(0) != architecture) continue;
     known.config_json = config_json;
     return known;
@@ -407,7 +405,7 @@ FamilyCheckpoint FamilyOf(const std::string& config_json) {
 }
 
 FamilyCheckpoint FamilyNamed(std::string_view name) {
-  for (FamilyCheckpoint& checkpoint : AllFamilies()) {
+  for (FamilyCheckpoint& checkpoint : FamilyCheckpoints()) {
     if (checkpoint.name == name) return checkpoint;
   }
   throw std::runtime_error("no family is named " + std::string(name));

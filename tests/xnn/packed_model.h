@@ -31,7 +31,7 @@ using support::ConvertedModel;
 inline std::vector<float> Logits(const ModelFile& model, const PackedWeights& weights) {
   const ThreadPool pool = Unwrap(ThreadPool::Create(1));
   const auto decoder = Unwrap(Decoder::Create(model, weights, {.context_tokens = 16}, pool, pool));
-  const OpenSequence sequence = Unwrap(OpenSequence::Create(decoder->pages(), 16));
+  const OpenSequence sequence = Unwrap(OpenSequence::Create(decoder->sequences(), 16));
   const std::vector<int32_t> ids = {5, 1, 200, 37, 99, 250, 3, 3};
   std::vector<float> all;
   for (const auto& [first, count] : {std::pair<size_t, size_t>{0, 7}, {7, 1}}) {

@@ -42,8 +42,9 @@ Status AddComparison(TokenModel& reference, TokenModel& model, std::span<const i
   const size_t length =
       std::min({tokens.size(), reference.context_tokens(), model.context_tokens()});
   CRIA_ASSIGN_OR_RETURN(const OpenSequence reference_sequence,
-                        OpenSequence::Create(reference.pages(), length));
-  CRIA_ASSIGN_OR_RETURN(const OpenSequence sequence, OpenSequence::Create(model.pages(), length));
+                        OpenSequence::Create(reference.sequences(), length));
+  CRIA_ASSIGN_OR_RETURN(const OpenSequence sequence,
+                        OpenSequence::Create(model.sequences(), length));
   const ModelSequence sequences[] = {{&reference, reference_sequence.id()},
                                      {&model, sequence.id()}};
   return ForwardRows(sequences, tokens.first(length), 0, length,

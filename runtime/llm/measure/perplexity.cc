@@ -16,7 +16,7 @@ Result<Perplexity> MeasurePerplexity(TokenModel& model, std::span<const int32_t>
                         TextWindows::Create(tokens, bos_token_id, window_tokens,
                                             model.context_tokens(), model.vocab_size()));
   CRIA_ASSIGN_OR_RETURN(const OpenSequence sequence,
-                        OpenSequence::Create(model.pages(), window_tokens));
+                        OpenSequence::Create(model.sequences(), window_tokens));
   const ModelSequence sequences[] = {{&model, sequence.id()}};
   Perplexity result;
   double total = 0.0;

@@ -22,7 +22,6 @@
 #include "converter/open_checkpoint.h"
 #include "converter/write/hadamard.h"
 #include "decode/loaded_model.h"
-#include "reference/hugging_face_directory.h"
 #include "reference/reference_decoder.h"
 #include "support/family_checkpoint.h"
 #include "support/temporary_directory.h"
@@ -166,10 +165,7 @@ class FamilySteps : public testing::TestWithParam<FamilyCheckpoint> {
   ThreadPool threads_ = Unwrap(ThreadPool::Create(2));
 };
 
-// Families that the decoder runs.
-class DecoderFamilySteps : public FamilySteps {};
-
-TEST_P(DecoderFamilySteps, GiveTheLogitsOfTheDecoder) {
+TEST_P(FamilySteps, GiveTheLogitsOfTheDecoder) {
   const auto converted =
       std::make_shared<const ConvertedModel>(GetParam(), ConvertOptions{.weights = Scheme::kF32});
   // The shorter context is not longer than what the models with longrope were trained for.
@@ -188,25 +184,6 @@ TEST_P(DecoderFamilySteps, GiveTheLogitsOfTheDecoder) {
     EXPECT_LT(LargestDifference(logits, expected), 1e-4f * LargestMagnitude(expected))
         << "windows of " << window_tokens;
   }
-}
-
-// Families with short convolutions.
-class ShortConvFamilySteps : public FamilySteps {};
-
-TEST_P(ShortConvFamilySteps, GiveTheLogitsOfTheReference) {
-  const reference::ReferenceModel model =
-      reference::ReadHuggingFaceDirectory(folder_ / "checkpoint");
-  const CalibrationTokens tokens = TwoWindows(32);
-  FilePlan plan = Plan(Scheme::kF32);
-  const std::vector<float> logits = Logits(Hidden(checkpoint_.config, tokens, plan), plan);
-  std::vector<float> expected;
-  for (const size_t window : {0, 1}) {
-    const auto ids = tokens.Window(window);
-    const std::vector<double> rows = reference::Logits(model, std::vector(ids.begin(), ids.end()));
-    expected.insert(expected.end(), rows.begin(), rows.end());
-  }
-  ASSERT_EQ(logits.size(), expected.size());
-  EXPECT_LT(LargestDifference(logits, expected), 1e-4f * LargestMagnitude(expected));
 }
 
 TEST_P(FamilySteps, AnEqualizedModelComputesTheSame) {
@@ -307,20 +284,11 @@ std::vector<FamilyCheckpoint> DenseFamilies() {
   return families;
 }
 
-std::vector<FamilyCheckpoint> ConvertedShortConvs() {
-  return {support::FamilyNamed("Lfm2"),    support::FamilyNamed("Lfm2Biases"),
-          support::FamilyNamed("Lfm2Moe"), support::FamilyNamed("Lfm2MoeScaled"),
-          support::FamilyNamed("Lfm3"),    support::FamilyNamed("Lfm3Plain")};
-}
-
 INSTANTIATE_TEST_SUITE_P(Families, FamilySteps, testing::ValuesIn(DenseFamilies()),
                          [](const auto& param) { return param.param.name; });
-INSTANTIATE_TEST_SUITE_P(Families, DecoderFamilySteps, testing::ValuesIn(DenseFamilies()),
-                         [](const auto& param) { return param.param.name; });
-INSTANTIATE_TEST_SUITE_P(ShortConvFamilies, FamilySteps, testing::ValuesIn(ConvertedShortConvs()),
-                         [](const auto& param) { return param.param.name; });
-INSTANTIATE_TEST_SUITE_P(ShortConvFamilies, ShortConvFamilySteps,
-                         testing::ValuesIn(ConvertedShortConvs()),
+INSTANTIATE_TEST_SUITE_P(ShortConvMixtures, FamilySteps,
+                         testing::Values(support::FamilyNamed("Lfm2Moe"),
+                                         support::FamilyNamed("Lfm2MoeScaled")),
                          [](const auto& param) { return param.param.name; });
 
 // With norms of outputs, without norms of inputs, and with other gates and rope.

@@ -67,7 +67,7 @@ class CalibrateTest : public testing::Test {
     const auto weights = Unwrap(xnn::PackedWeights::PackInMemory(file, threads, nullptr));
     const auto decoder =
         Unwrap(Decoder::Create(file, weights, {.context_tokens = 64}, threads, threads));
-    const auto sequence = Unwrap(OpenSequence::Create(decoder->pages(), 64));
+    const auto sequence = Unwrap(OpenSequence::Create(decoder->sequences(), 64));
     const Tokenizer tokenizer = Unwrap(Tokenizer::Create(file.vocabulary()));
     std::vector<int32_t> ids = Unwrap(tokenizer.Encode(Words(60, 2)));
     ids.resize(60);

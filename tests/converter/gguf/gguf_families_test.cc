@@ -214,9 +214,6 @@ TEST(GgufFoldingTest, TheLargestGemmasDivideScoresOtherwise) {
 // Returns the families that GGUF files can describe, too.
 std::vector<FamilyCheckpoint> GgufFamilies() {
   std::vector<FamilyCheckpoint> families = support::FamilyCheckpoints();
-  for (FamilyCheckpoint& family : support::ShortConvCheckpoints()) {
-    families.push_back(std::move(family));
-  }
   std::erase_if(families, [](const FamilyCheckpoint& c) { return c.gguf_architecture.empty(); });
   return families;
 }

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "decode/open_sequence.h"
-#include "llm/scripted_model.h"
+#include "decode/scripted_model.h"
 
 namespace cria {
 namespace {
@@ -20,8 +20,8 @@ ScriptedModel CountsBy(int step, size_t chunk_tokens) {
 
 TEST(ForwardRows, VisitsTheLastRowsOfAllModels) {
   ScriptedModel one = CountsBy(1, 4), two = CountsBy(2, 3);
-  const auto first = OpenSequence::Create(one.pages(), 16);
-  const auto second = OpenSequence::Create(two.pages(), 16);
+  const auto first = OpenSequence::Create(one.sequences(), 16);
+  const auto second = OpenSequence::Create(two.sequences(), 16);
   ASSERT_TRUE(first && second);
   const ModelSequence sequences[] = {{&one, first->id()}, {&two, second->id()}};
   const std::vector<int32_t> tokens = {0, 1, 2, 3, 4, 5, 6};
@@ -52,7 +52,7 @@ TEST(ForwardRows, VisitsTheLastRowsOfAllModels) {
 
 TEST(ForwardRows, ErrorsEndIt) {
   ScriptedModel model = CountsBy(1, 2);
-  const auto sequence = OpenSequence::Create(model.pages(), 16);
+  const auto sequence = OpenSequence::Create(model.sequences(), 16);
   const ModelSequence sequences[] = {{&model, sequence->id()}};
   const std::vector<int32_t> tokens = {0, 1, 2, 3};
   size_t visits = 0;

@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "llm/scripted_model.h"
+#include "decode/scripted_model.h"
 
 namespace cria {
 namespace {

@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "decode/scripted_model.h"
 #include "llm/constraint.h"
 #include "llm/generator.h"
-#include "llm/scripted_model.h"
 #include "llm/session.h"
 #include "llm/tiny_engine.h"
 #include "serve/api/answer_run.h"

@@ -7,13 +7,20 @@
 #include <string>
 #include <vector>
 
-#include "decode/test_kv_pages.h"
+#include "decode/test_sequences.h"
 #include "decode/token_model.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace cria {
+
+// What the layers of a ScriptedModel keep.
+struct ScriptedLayers {
+  std::vector<uint32_t> windows = {0};
+  size_t max_state_rows = 0;  // RecurrentStates::Shape::max_rows; 0: no layer is recurrent.
+  size_t num_checkpoints = 0;
+};
 
 // A model whose next tokens are those of a test's script. It records its calls. Its cache has a row
 // for each position on a page, as the real one.
@@ -34,22 +41,24 @@ class ScriptedModel final : public TokenModel {
     bool operator==(const DropCall&) const = default;
   };
 
-  // With windows other than 0, it has layers with these as well.
   ScriptedModel(size_t vocab_size, size_t context_tokens, size_t chunk_tokens, Script script,
-                size_t num_sequences = 1, std::vector<uint32_t> windows = {0})
+                size_t num_sequences = 1, const ScriptedLayers& layers = {})
       : vocab_size_(vocab_size),
         context_tokens_(context_tokens),
         chunk_tokens_(chunk_tokens),
         num_sequences_(num_sequences),
         script_(std::move(script)),
-        pages_({.num_pages = (context_tokens + kKvPageTokens - 1) / kKvPageTokens,
-                .num_sequences = num_sequences,
-                .sequence_tokens = context_tokens,
-                .chunk_tokens = chunk_tokens,
-                .windows = std::move(windows)}),
+        sequences_({.pages = {.num_pages = (context_tokens + kKvPageTokens - 1) / kKvPageTokens,
+                              .num_sequences = num_sequences,
+                              .sequence_tokens = context_tokens,
+                              .chunk_tokens = chunk_tokens,
+                              .windows = layers.windows,
+                              .num_checkpoints = layers.num_checkpoints},
+                    .max_state_rows = layers.max_state_rows}),
+        states_(num_sequences + layers.num_checkpoints),
         logits_(chunk_tokens * vocab_size) {
-    for (size_t group = 0; group < pages_->num_groups(); ++group) {
-      rows_.emplace_back(pages_->group(group).num_pages() * kKvPageTokens);
+    for (size_t group = 0; group < pages().num_groups(); ++group) {
+      rows_.emplace_back(pages().group(group).num_pages() * kKvPageTokens);
     }
   }
 
@@ -73,11 +82,13 @@ class ScriptedModel final : public TokenModel {
     return run;
   }
 
-  KvPages& pages() override { return *pages_; }
+  Sequences& sequences() override { return *sequences_; }
 
-  Status Move(std::span<const PageMove> moves) override {
+  Status CarryOutMoves() override {
     EXPECT_FALSE(is_running_) << "two threads use the model";
-    if (moves.empty()) return {};
+    CopyStates();
+    const std::vector<PageMove> moves(pages().moves().begin(), pages().moves().end());
+    sequences_->ClearMoves();
     for (const PageMove& move : moves) {
       std::vector<Row>& rows = rows_[move.group];
       for (uint32_t i = 0; i < move.num_rows; ++i) {
@@ -87,8 +98,10 @@ class ScriptedModel final : public TokenModel {
         rows[move.target_page * kKvPageTokens + move.target_row() + i] = row;
       }
     }
-    if (fail_moves) return Fail(ErrorCode::kInternal, "the script says so");
-    if (num_sequences_ == 1) {
+    if (fail_moves && !moves.empty()) return Fail(ErrorCode::kInternal, "the script says so");
+    const bool are_dropped =
+        std::ranges::any_of(moves, [](auto& move) { return move.distance != 0; });
+    if (num_sequences_ == 1 && are_dropped) {
       RecordDrop(moves);
       cache_ = Cache(0);
     }
@@ -145,7 +158,8 @@ class ScriptedModel final : public TokenModel {
   Status RunOne(const BatchRun& run, std::span<const int32_t> tokens) {
     EXPECT_FALSE(tokens.empty());
     EXPECT_LE(run.num_logits, tokens.size());
-    EXPECT_LE(run.first_position, pages_->num_tokens(run.sequence)) << "tokens before are missing";
+    EXPECT_LE(run.first_position, sequences_->num_tokens(run.sequence))
+        << "tokens before are missing";
     EXPECT_LE(run.first_position + tokens.size(), context_tokens_);
     for (const int32_t token : tokens) {
       if (token < 0 || static_cast<size_t>(token) >= vocab_size_) {
@@ -156,23 +170,44 @@ class ScriptedModel final : public TokenModel {
       return Fail(ErrorCode::kInternal, "the script says so");
     calls.push_back({run.first_position, {tokens.begin(), tokens.end()}});
     rows_wanted.push_back(run.num_logits);
-    EXPECT_TRUE(pages_->Truncate(run.sequence, run.first_position));
-    CRIA_RETURN_IF_ERROR(pages_->Extend(run.sequence, run.first_position + tokens.size()));
-    for (const PageMove& move : pages_->moves()) EXPECT_EQ(move.distance, 0u);
-    CopyRows(pages_->moves());
+    EXPECT_TRUE(sequences_->Truncate(run.sequence, run.first_position));
+    CopyStates();
+    CopyRows(pages().moves());
+    CRIA_RETURN_IF_ERROR(sequences_->Extend(run.sequence, run.first_position + tokens.size()));
+    for (const PageMove& move : pages().moves()) EXPECT_EQ(move.distance, 0u);
+    CopyRows(pages().moves());
     for (size_t group = 0; group < rows_.size(); ++group) {
       for (size_t i = 0; i < tokens.size(); ++i) {
         const size_t position = run.first_position + i;
-        const uint32_t page = pages_->Table(run.sequence, group).pages[position / kKvPageTokens];
-        EXPECT_EQ(pages_->group(group).num_holders(page), 1u) << "a shared page is written";
+        const uint32_t page = pages().Table(run.sequence, group).pages[position / kKvPageTokens];
+        EXPECT_EQ(pages().group(group).num_holders(page), 1u) << "a shared page is written";
         rows_[group][RowOf(group, run.sequence, position)] = {tokens[i], position};
       }
     }
     cache_ = Cache(run.sequence);
+    if (RecurrentStates* const states = sequences_->states(); states != nullptr) {
+      const StateRun state_run = states->Run(run.sequence);
+      EXPECT_EQ(state_run.first_position(), run.first_position);
+      std::vector<int32_t>& state = states_[state_run.place];
+      state.resize(run.first_position);
+      state.insert(state.end(), tokens.begin(), tokens.end());
+      const auto is_same = [](int32_t a, int32_t b) { return a == b || b < 0; };
+      EXPECT_TRUE(std::ranges::equal(state, cache_, is_same)) << "the state is of other tokens";
+      states->Advance(run.sequence);
+    }
     for (size_t i = run.num_logits; i > 0; --i) {
       contexts_.emplace_back(cache_.begin(), cache_.end() - static_cast<ptrdiff_t>(i - 1));
     }
     return {};
+  }
+
+  const KvPages& pages() const { return sequences_->pages(); }
+
+  void CopyStates() {
+    if (sequences_->states() == nullptr) return;
+    for (const StateCopy& copy : sequences_->states()->copies()) {
+      states_[copy.target] = states_[copy.source];
+    }
   }
 
   void CopyRows(std::span<const PageMove> moves) {
@@ -186,14 +221,19 @@ class ScriptedModel final : public TokenModel {
   }
 
   size_t RowOf(size_t group, SequenceId sequence, size_t position) const {
-    return pages_->Table(sequence, group).Row(position);
+    return pages().Table(sequence, group).Row(position);
   }
 
-  // The sequence's tokens, whose keys must be rotated to their positions. Layers with a window must
-  // have the last of them.
+  // The sequence's tokens, whose keys must be rotated to their positions; -1 where no layer has
+  // them. Layers with a window must have the last of them.
   std::vector<int32_t> Cache(SequenceId sequence) const {
     std::vector<int32_t> tokens;
-    for (size_t i = 0; i < pages_->num_tokens(sequence); ++i) {
+    const size_t first_row = pages().group(0).first_row(sequence);
+    for (size_t i = 0; i < pages().num_tokens(sequence); ++i) {
+      if (i < first_row) {
+        tokens.push_back(-1);
+        continue;
+      }
       const Row& row = rows_[0][RowOf(0, sequence, i)];
       if (row.token >= 0) {
         EXPECT_EQ(row.position, i);
@@ -201,7 +241,7 @@ class ScriptedModel final : public TokenModel {
       tokens.push_back(row.token);
     }
     for (size_t group = 1; group < rows_.size(); ++group) {
-      for (size_t i = pages_->group(group).first_row(sequence); i < tokens.size(); ++i) {
+      for (size_t i = pages().group(group).first_row(sequence); i < tokens.size(); ++i) {
         const Row& row = rows_[group][RowOf(group, sequence, i)];
         EXPECT_EQ(row.token, tokens[i]);
         EXPECT_EQ(row.position, rows_[0][RowOf(0, sequence, i)].position);
@@ -213,7 +253,7 @@ class ScriptedModel final : public TokenModel {
   void RecordDrop(std::span<const PageMove> moves) {
     const auto first = std::ranges::find_if(moves, [](auto& move) { return move.distance != 0; });
     ASSERT_NE(first, moves.end());
-    drops.push_back({first->position, first->distance, pages_->num_tokens(0) + first->distance});
+    drops.push_back({first->position, first->distance, pages().num_tokens(0) + first->distance});
   }
 
   size_t vocab_size_;
@@ -221,8 +261,9 @@ class ScriptedModel final : public TokenModel {
   size_t chunk_tokens_;
   size_t num_sequences_;
   Script script_;
-  TestKvPages pages_;
-  std::vector<std::vector<Row>> rows_;  // By group, page and row.
+  TestSequences sequences_;
+  std::vector<std::vector<int32_t>> states_;  // By place: the tokens that a state is of.
+  std::vector<std::vector<Row>> rows_;        // By group, page and row.
   std::vector<int32_t> cache_;
   std::vector<std::vector<int32_t>> contexts_;  // Before each row of logits.
   std::vector<float> logits_;

@@ -1,0 +1,125 @@
+#include "decode/short_convolution.h"
+
+#include <algorithm>
+
+#include "core/numeric.h"
+#include "decode/layer_steps.h"
+#include "ops/vector.h"
+
+namespace cria {
+namespace {
+
+// Threads take so many channels at once: a few cache lines of every row.
+constexpr size_t kTaskChannels = 64;
+
+}  // namespace
+
+ShortConvolution::Regions ShortConvolution::Plan(const DecoderShape& shape, ArenaLayout& layout) {
+  const ModelConfig& config = shape.config;
+  const uint64_t bytes =
+      uint64_t{shape.options.chunk_tokens} * 3 * config.hidden_size * sizeof(float) +
+      xnn::kReadableSlackBytes;
+  return {.projected = layout.Add("gates and inputs of convolutions",
+                                  config.has_short_conv() ? bytes : 0, {kQkvStep, kOutputStep})};
+}
+
+ShortConvolution::ShortConvolution(const LayerContext& context, float* projected,
+                                   const StateCache::Layer& states)
+    : TokenMixer(context), projected_(projected), states_(states) {}
+
+void ShortConvolution::AddPlaces(TensorPlaces& places) {
+  const size_t hidden = config_.hidden_size;
+  places.Add({.role = TensorRole::kConvInProj,
+              .product = &in_proj_,
+              .outputs = 3 * hidden,
+              .inputs = hidden,
+              .input = hidden_.block_input(),
+              .input_stride = hidden,
+              .quantized = hidden_.quantized(),
+              .output = projected_});
+  places.Add({.role = TensorRole::kConvOutProj,
+              .product = &out_proj_,
+              .outputs = hidden,
+              .inputs = hidden,
+              .input = Output(0),
+              .input_stride = 3 * hidden,
+              .quantized = hidden_.quantized(),
+              .output = hidden_.block_output()});
+  places.AddVector(TensorRole::kConvWeight, weight_, config_.conv_L_cache * hidden);
+  places.AddVector(TensorRole::kConvInBias, in_bias_, 3 * hidden);
+  places.AddVector(TensorRole::kConvBias, bias_, hidden);
+  places.AddVector(TensorRole::kConvOutBias, out_bias_, hidden);
+}
+
+Status ShortConvolution::Store(const BatchPlacement& placement, size_t rows) {
+  const size_t hidden = config_.hidden_size;
+  CRIA_RETURN_IF_ERROR(in_proj_.Run(rows, OperatorKind::kQkvProj, workers_));
+  if (in_bias_ != nullptr) {
+    workers_.ForEachRow(rows, 3 * hidden, [&](size_t row) {
+      ops::Add(in_bias_, 3 * hidden, projected_ + row * 3 * hidden);
+    });
+  }
+  // A channel depends on no other one, but a row depends on those before it.
+  const size_t num_tasks = DivideRoundingUp(hidden, kTaskChannels);
+  ForEachRow(workers_.PoolFor(rows), num_tasks, rows * kTaskChannels, [&](size_t task) {
+    const size_t begin = task * kTaskChannels;
+    const size_t end = std::min(hidden, begin + kTaskChannels);
+    float* projected = projected_;
+    for (const StateRun& run : placement.states()) {
+      RunChannels(run, projected, begin, end);
+      projected += run.num_tokens * 3 * hidden;
+    }
+  });
+  workers_.Count(OperatorKind::kConvolution);
+  return {};
+}
+
+void ShortConvolution::RunChannels(const StateRun& run, float* projected, size_t begin,
+                                   size_t end) const {
+  const size_t hidden = config_.hidden_size;
+  const size_t num_earlier = config_.conv_L_cache - 1;
+  // Row i is that of position state_tokens - num_earlier + i: what later tokens add follows the
+  // state like any other row.
+  float* const kept = states_.State(run.place);
+  if (run.state_tokens == 0) {
+    for (size_t i = 0; i < num_earlier; ++i) {
+      std::fill(kept + i * hidden + begin, kept + i * hidden + end, 0.0f);
+    }
+  }
+  ops::ShortConvolution(
+      {.num_taps = config_.conv_L_cache, .channels = hidden, .weights = weight_, .bias = bias_},
+      {.rows = projected, .num_rows = run.num_tokens, .earlier = kept + run.num_kept_rows * hidden},
+      begin, end);
+  const size_t num_old = num_earlier + run.num_kept_rows;
+  const size_t distance = run.new_state_tokens - run.state_tokens;
+  for (size_t i = 0; i < num_earlier + run.num_new_kept_rows(); ++i) {
+    const size_t source = i + distance;
+    if (source < num_old && distance == 0) continue;
+    const float* const row =
+        source < num_old ? kept + source * hidden : projected + (source - num_old) * 3 * hidden;
+    std::copy(row + begin, row + end, kept + i * hidden + begin);
+  }
+}
+
+void ShortConvolution::Keep(std::span<const uint32_t> rows) {
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i] != i) std::copy_n(Output(rows[i]), config_.hidden_size, Output(i));
+  }
+}
+
+Status ShortConvolution::Mix(const BatchPlacement& placement, size_t rows) {
+  static_cast<void>(placement);
+  if (out_proj_.input_form() != xnn::InputForm::kF32) {
+    workers_.ForEachRow(rows, config_.hidden_size,
+                        [&](size_t row) { hidden_.MakeReady(out_proj_, Output(row), row); });
+  }
+  workers_.Count(OperatorKind::kConvolution);
+  return out_proj_.Run(rows, OperatorKind::kOProj, workers_);
+}
+
+Status ShortConvolution::RunProducts(size_t rows, size_t mixed_rows) {
+  CRIA_RETURN_IF_ERROR(in_proj_.Run(rows, OperatorKind::kQkvProj, workers_));
+  return mixed_rows == 0 ? Status() : out_proj_.Run(mixed_rows, OperatorKind::kOProj, workers_);
+}
+
+}  // namespace cria

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstddef>
+
+namespace cria::ops {
+
+// The taps of a causal convolution over positions, each channel by itself.
+struct ShortConvolutionTaps {
+  size_t num_taps = 0;
+  size_t channels = 0;
+  const float* weights = nullptr;  // [num_taps][channels]; the last tap is the current position's.
+  const float* bias = nullptr;     // [channels], or null.
+};
+
+// The inputs of consecutive positions of one sequence.
+struct ShortConvolutionRows {
+  // [num_rows][3 * channels]: of each row the gate of the input, the gate of the output and the
+  // input. Afterwards, the first part is the gated input and the second one is the output.
+  float* rows = nullptr;
+  size_t num_rows = 0;
+  // [num_taps - 1][channels]: the gated inputs of the positions before.
+  const float* earlier = nullptr;
+};
+
+// For channels [begin, end) of all rows: out = output gate * (taps * (input gate * input) + bias),
+// the gated short convolution of LFM2 (Liquid AI 2025).
+void ShortConvolution(const ShortConvolutionTaps& taps, const ShortConvolutionRows& rows,
+                      size_t begin, size_t end);
+
+}  // namespace cria::ops
