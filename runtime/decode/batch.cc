@@ -30,7 +30,13 @@ Status CheckBatch(const Batch& batch, const BatchLimits& limits) {
     return Fail(ErrorCode::kOutOfRange,
                 Format("a batch of {} tokens has runs of {}", num_tokens, run_tokens));
   }
-  for (const int32_t id : batch.tokens) {
+  if (!batch.embeddings.empty() && batch.embeddings.size() != num_tokens) {
+    return Fail(ErrorCode::kOutOfRange, Format("a batch of {} tokens has {} embeddings", num_tokens,
+                                               batch.embeddings.size()));
+  }
+  for (size_t row = 0; row < num_tokens; ++row) {
+    const int32_t id = batch.tokens[row];
+    if (batch.has_embedding(row)) continue;
     if (id < 0 || static_cast<uint32_t>(id) >= limits.vocab_size) {
       return Fail(ErrorCode::kOutOfRange,
                   Format("token id {} is outside the vocabulary of {}", id, limits.vocab_size));

@@ -25,6 +25,12 @@ struct BatchRun {
 struct Batch {
   std::span<const int32_t> tokens;  // Those of the runs, one run after another.
   std::span<const BatchRun> runs;
+  // For each token null, or a vector of [hidden_size] numbers that takes the place of the token's
+  // row of the embedding table, such as a part of an image; empty: there are no vectors. The ids of
+  // such tokens have no meaning.
+  std::span<const float* const> embeddings = {};
+
+  bool has_embedding(size_t row) const { return !embeddings.empty() && embeddings[row] != nullptr; }
 };
 
 // What a batch may have at most.

@@ -1,5 +1,7 @@
 #include "decode/decoder.h"
 
+#include <algorithm>
+
 namespace cria {
 
 static_assert(kMaxHeadDim <= ops::kMaxHeadDim);
@@ -9,7 +11,7 @@ Status Decoder::Forward(const Batch& batch) {
   CRIA_RETURN_IF_ERROR(Check(batch));
   const auto lock = workers_.Lock();
   CRIA_RETURN_IF_ERROR(PlaceRuns(batch));
-  CRIA_RETURN_IF_ERROR(Embed(batch.tokens));
+  CRIA_RETURN_IF_ERROR(Embed(batch));
   // After this, nothing fails on one rank alone, so that all take part in the same exchanges.
   CRIA_RETURN_IF_ERROR(ranks_.BeginForward(batch, sequences_.pages()));
   const Status run = RunLayers(batch.tokens.size());
@@ -32,11 +34,14 @@ Status Decoder::ComputePlaced(const Batch& batch, std::span<const ops::KvPageTab
     for (size_t group = 0; group < num_groups; ++group) placement_.Place(group, tables[group]);
     tables = tables.subspan(num_groups);
   }
-  CRIA_RETURN_IF_ERROR(Embed(batch.tokens));
+  CRIA_RETURN_IF_ERROR(Embed(batch));
   return RunLayers(batch.tokens.size());
 }
 
 Status Decoder::Check(const Batch& batch) const {
+  if (!batch.embeddings.empty() && ranks_.num_ranks() > 1) {
+    return Fail(ErrorCode::kUnsupported, "embeddings in a batch are not sent to other ranks");
+  }
   return CheckBatch(batch, {.chunk_tokens = chunk_tokens(),
                             .num_sequences = max_sequences(),
                             .context_tokens = context_tokens(),
@@ -63,10 +68,15 @@ Status Decoder::PlaceRuns(const Batch& batch) {
   return {};
 }
 
-Status Decoder::Embed(std::span<const int32_t> tokens) {
+Status Decoder::Embed(const Batch& batch) {
+  const std::span<const int32_t> tokens = batch.tokens;
   workers_.Resume();
   for (size_t row = 0; row < tokens.size(); ++row) {
-    CRIA_RETURN_IF_ERROR(embedding_.Read(tokens[row], hidden_.Row(row)));
+    if (batch.has_embedding(row)) {
+      std::copy_n(batch.embeddings[row], hidden_size(), hidden_.Row(row));
+    } else {
+      CRIA_RETURN_IF_ERROR(embedding_.Read(tokens[row], hidden_.Row(row)));
+    }
   }
   workers_.Count(OperatorKind::kEmbedding);
   if (shape_.config.rotated_residual) {

@@ -34,7 +34,8 @@ namespace cria {
 // (window: Mistral, Jiang et al. 2023; biases: Qwen2; norms of queries and keys: Qwen3; norms of
 // outputs and soft caps: Gemma 2): computes logits from token ids with the weights of one model
 // file, for the sequences that share its KV cache. One thread at a time may call it; it uses pools
-// inside.
+// inside. Its members are the parts of the model, each a class of its own, and most of its
+// functions are those of TokenModel: so it has more of both than other classes.
 class Decoder final : public TokenModel {
  public:
   // Allocates all the memory that it will ever need. `weights` are those of `file`. `pool`,
@@ -48,6 +49,7 @@ class Decoder final : public TokenModel {
       RankLink& ranks = NoOtherRanks());
 
   size_t vocab_size() const override { return shape_.config.vocab_size; }
+  size_t hidden_size() const override { return shape_.config.hidden_size; }
   size_t context_tokens() const override { return shape_.sequence_tokens(); }
   size_t cache_tokens() const override { return shape_.options.context_tokens; }
   size_t chunk_tokens() const override { return shape_.options.chunk_tokens; }
@@ -55,6 +57,7 @@ class Decoder final : public TokenModel {
   size_t max_logit_rows() const override { return shape_.options.max_logit_rows; }
   Status Forward(const Batch& batch) override;
   Result<std::span<float>> Logits(size_t row) override;
+  Result<std::span<const float>> LastHiddenState(size_t row) override { return head_.Hidden(row); }
   Sequences& sequences() override { return sequences_; }
   const Sequences& sequences() const { return sequences_; }
   Status CarryOutMoves() override;
@@ -100,7 +103,7 @@ class Decoder final : public TokenModel {
   // position.
   Status PlaceRuns(const Batch& batch);
   // Fills the first rows of the hidden state.
-  Status Embed(std::span<const int32_t> tokens);
+  Status Embed(const Batch& batch);
   // Runs a batch whose rows are placed and embedded.
   Status RunLayers(size_t rows);
   // Lets the rows without logits end, in `mixer` and what is around the layers. Returns how many

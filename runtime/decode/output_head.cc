@@ -40,11 +40,21 @@ void OutputHead::Begin(size_t rows) {
   begin_ = end_ = 0;
 }
 
+Status OutputHead::CheckRow(size_t row) const {
+  if (row < num_rows_) return {};
+  return Fail(ErrorCode::kOutOfRange,
+              Format("there are logits for {} rows, not for row {}", num_rows_, row));
+}
+
+Result<std::span<const float>> OutputHead::Hidden(size_t row) const {
+  CRIA_RETURN_IF_ERROR(CheckRow(row));
+  const auto lock = workers_.Lock();
+  hidden_.NormalizeForHead(row, 0, norm_, lm_head_);
+  return std::span(hidden_.normed(), config_.hidden_size);
+}
+
 Result<std::span<float>> OutputHead::Logits(size_t row) {
-  if (row >= num_rows_) {
-    return Fail(ErrorCode::kOutOfRange,
-                Format("there are logits for {} rows, not for row {}", num_rows_, row));
-  }
+  CRIA_RETURN_IF_ERROR(CheckRow(row));
   if (row < begin_ || row >= end_) {
     CRIA_RETURN_IF_ERROR(Compute(row, std::min(max_rows_, num_rows_ - row)));
   }

@@ -31,12 +31,15 @@ class OutputHead {
   void Begin(size_t rows);
   // TokenModel::Logits.
   Result<std::span<float>> Logits(size_t row);
+  // TokenModel::HiddenState.
+  Result<std::span<const float>> Hidden(size_t row) const;
   // Computes `rows` rows from row `first` on.
   Status Compute(size_t first, size_t rows);
   // For benchmarks: runs only the product, with any values in the buffers, and forgets the logits.
   Status RunProduct(size_t rows);
 
  private:
+  Status CheckRow(size_t row) const;
   // Caps rows of logits, if the model does that.
   void Cap(size_t rows) const;
 

@@ -16,6 +16,7 @@ class TokenModel {
   virtual ~TokenModel() = default;
 
   virtual size_t vocab_size() const = 0;
+  virtual size_t hidden_size() const = 0;
   // Maximum number of tokens of a sequence.
   virtual size_t context_tokens() const = 0;
   // Maximum number of tokens of all sequences together; those that they share count once.
@@ -52,6 +53,11 @@ class TokenModel {
   // a row is asked for that was not computed in the same product: one product computes the row that
   // is asked for and those behind it, up to max_logit_rows() in all.
   virtual Result<std::span<float>> Logits(size_t row) = 0;
+
+  // The vector, [hidden_size], that these logits are computed from: the hidden state behind the
+  // last layer, normalized by the model file's last norm. Converting may have moved gains of that
+  // norm into the output head. It is valid until the next call of this, Forward or Logits.
+  virtual Result<std::span<const float>> LastHiddenState(size_t row) = 0;
 };
 
 }  // namespace cria

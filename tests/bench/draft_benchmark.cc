@@ -78,6 +78,10 @@ class ForcedModel final : public TokenModel {
   }
 
   size_t vocab_size() const override { return decoder_.vocab_size(); }
+  size_t hidden_size() const override { return decoder_.hidden_size(); }
+  Result<std::span<const float>> LastHiddenState(size_t row) override {
+    return decoder_.LastHiddenState(row);
+  }
   size_t context_tokens() const override { return decoder_.context_tokens(); }
   size_t cache_tokens() const override { return decoder_.cache_tokens(); }
   size_t chunk_tokens() const override { return decoder_.chunk_tokens(); }

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdint>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -106,6 +107,40 @@ TEST_P(DecoderOfEveryKind, PositionsThatAreNotThereCannotBeDropped) {
   EXPECT_EQ(loaded.num_tokens(), 0u);
 }
 
+// A row's embedding takes the place of its token, whatever the token is, and the hidden state is
+// what the head multiplies.
+TEST_P(DecoderOfEveryKind, EmbeddingsStandForTokens) {
+  LoadedModel loaded(model_, {.weights = Scheme::kF32}, {.context_tokens = 64}, 1);
+  Decoder& decoder = loaded.decoder();
+  const std::vector<float> expected = loaded.Run(ids_, {ids_.size()});
+  const std::vector<float>& table = model_.tensors.at("model.embed_tokens.weight").values;
+  std::vector<int32_t> ids = ids_;
+  std::vector<const float*> embeddings(ids.size(), nullptr);
+  for (size_t i = 0; i < ids.size(); i += 3) {
+    embeddings[i] = &table[static_cast<size_t>(ids[i]) * decoder.hidden_size()];
+    ids[i] = -1;
+  }
+  const BatchRun run = {
+      .sequence = loaded.sequence(), .num_tokens = ids.size(), .num_logits = ids.size()};
+  Unwrap(decoder.Forward({.tokens = ids, .runs = {&run, 1}, .embeddings = embeddings}));
+  const auto head = model_.tensors.find("lm_head.weight");
+  const std::vector<float>& rows = head == model_.tensors.end() ? table : head->second.values;
+  for (size_t row = 0; row < ids.size(); ++row) {
+    const std::span<float> logits = Unwrap(decoder.Logits(row));
+    EXPECT_TRUE(std::ranges::equal(
+        logits, std::span(expected).subspan(row * decoder.vocab_size(), decoder.vocab_size())));
+    const std::vector<float> before(logits.begin(), logits.end());
+    const std::span<const float> hidden = Unwrap(decoder.LastHiddenState(row));
+    ASSERT_EQ(hidden.size(), decoder.hidden_size());
+    const float product =
+        std::inner_product(hidden.begin(), hidden.end(), rows.end() - std::ssize(hidden), 0.0f);
+    EXPECT_NEAR(product, before.back(), 1e-4f * LargestMagnitude(expected));
+  }
+  EXPECT_FALSE(decoder.LastHiddenState(ids.size()));
+  EXPECT_FALSE(decoder.Forward({.tokens = ids, .runs = {&run, 1}})) << "tokens that are none";
+  EXPECT_FALSE(decoder.Forward({ids, {&run, 1}, std::span(embeddings).first(3)}));
+}
+
 INSTANTIATE_TEST_SUITE_P(Kinds, DecoderOfEveryKind, testing::ValuesIn(support::TinySpecs()),
                          [](const auto& param) { return param.param.name; });
 
@@ -180,7 +215,9 @@ TEST(Decoder, CountsItsTimeWhereItIsAskedTo) {
   const auto dense = std::make_shared<const ConvertedModel>(support::SpecGqa(), ConvertOptions{});
   const auto mixture =
       std::make_shared<const ConvertedModel>(support::FamilyNamed("Qwen2Moe"), ConvertOptions{});
-  for (const auto& model : {dense, mixture}) {
+  const auto recurrent =
+      std::make_shared<const ConvertedModel>(support::FamilyNamed("Lfm2"), ConvertOptions{});
+  for (const auto& model : {dense, mixture, recurrent}) {
     LoadedModel loaded(model, {.context_tokens = 64}, 1);
     const std::vector<int32_t> ids = SomeIds(20, model->Open().config().vocab_size);
     Profile profile;
@@ -195,7 +232,8 @@ TEST(Decoder, CountsItsTimeWhereItIsAskedTo) {
     for (size_t i = 0; i < kNumOperatorKinds; ++i) {
       const auto kind = static_cast<OperatorKind>(i);
       const bool is_used = kind != OperatorKind::kSampling && kind != OperatorKind::kRotation &&
-                           (kind != OperatorKind::kRouting || model == mixture);
+                           (kind != OperatorKind::kRouting || model == mixture) &&
+                           (kind != OperatorKind::kConvolution || model == recurrent);
       EXPECT_EQ(profile.time(kind).count() > 0, is_used) << OperatorKindName(kind);
     }
   }

@@ -63,6 +63,8 @@ class ScriptedModel final : public TokenModel {
   }
 
   size_t vocab_size() const override { return vocab_size_; }
+  // The vector of a token is its id, and the hidden state is the token that the script says.
+  size_t hidden_size() const override { return 1; }
   size_t context_tokens() const override { return context_tokens_; }
   size_t cache_tokens() const override { return context_tokens_; }
   size_t chunk_tokens() const override { return chunk_tokens_; }
@@ -118,6 +120,12 @@ class ScriptedModel final : public TokenModel {
     return logits;
   }
 
+  Result<std::span<const float>> LastHiddenState(size_t row) override {
+    EXPECT_LT(row, contexts_.size());
+    hidden_state_ = static_cast<float>(script_(contexts_[row]));
+    return std::span(&hidden_state_, 1);
+  }
+
   size_t tokens_run() const {
     size_t sum = 0;
     for (const ForwardCall& call : calls) sum += call.tokens.size();
@@ -145,8 +153,12 @@ class ScriptedModel final : public TokenModel {
 
   Status RunAll(const Batch& batch) {
     size_t done = 0;
+    std::vector<int32_t> all(batch.tokens.begin(), batch.tokens.end());
+    for (size_t row = 0; row < all.size(); ++row) {
+      if (batch.has_embedding(row)) all[row] = static_cast<int32_t>(*batch.embeddings[row]);
+    }
     for (const BatchRun& run : batch.runs) {
-      const auto tokens = batch.tokens.subspan(done, run.num_tokens);
+      const auto tokens = std::span(all).subspan(done, run.num_tokens);
       done += run.num_tokens;
       CRIA_RETURN_IF_ERROR(RunOne(run, tokens));
     }
@@ -267,6 +279,7 @@ class ScriptedModel final : public TokenModel {
   std::vector<int32_t> cache_;
   std::vector<std::vector<int32_t>> contexts_;  // Before each row of logits.
   std::vector<float> logits_;
+  float hidden_state_ = 0.0f;
   bool is_running_ = false;
 };
 

@@ -19,6 +19,10 @@ class CachelessModel : public TokenModel {
       : context_tokens_(context_tokens),
         sequences_({.pages = ShapeOfOneSequence(context_tokens)}) {}
 
+  size_t hidden_size() const override { return 0; }
+  Result<std::span<const float>> LastHiddenState(size_t) override {
+    return std::span<const float>();
+  }
   size_t context_tokens() const override { return context_tokens_; }
   size_t cache_tokens() const override { return context_tokens_; }
   size_t chunk_tokens() const override { return 8; }
