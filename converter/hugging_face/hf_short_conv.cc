@@ -25,7 +25,8 @@ Result<uint32_t> ReadAdjustedWidth(const JsonFields& fields, uint32_t width) {
   if (multiple == 0) {
     return fields.Bad(ErrorCode::kInvalidFile, "block_multiple_of", "is 0");
   }
-  const double wanted = multiplier * static_cast<double>(uint64_t{2} * width / 3);
+  const uint64_t two_thirds = uint64_t{2} * width / 3;
+  const double wanted = multiplier * static_cast<double>(two_thirds);
   if (!(wanted >= 0.0 && wanted < static_cast<double>(std::numeric_limits<uint32_t>::max()))) {
     return fields.Bad(ErrorCode::kInvalidFile, kMultiplier,
                       Format("is {}, which gives no width of the feed-forward", multiplier));

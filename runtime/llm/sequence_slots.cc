@@ -136,6 +136,7 @@ Status SequenceSlots::Drop(Holder& holder, size_t first, size_t count) {
   Sequences& sequences = model_.sequences();
   // The sequence may be longer: a Forward that failed has extended it.
   CRIA_RETURN_IF_ERROR(sequences.Truncate(*slot.sequence, num_tokens));
+  CRIA_RETURN_IF_ERROR(model_.CarryOutMoves());
   if (!sequences.CanDrop(*slot.sequence, first, count)) return Truncate(slot, first);
   Status dropped = sequences.Drop(*slot.sequence, first, count);
   if (IsOutOfMemory(dropped)) return Truncate(slot, first);
