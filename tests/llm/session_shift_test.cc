@@ -36,7 +36,7 @@ class SessionShiftTest : public SessionTest {
  protected:
   GenerationOptions Shifting(size_t keep, size_t max_tokens) {
     return {.max_tokens = max_tokens,
-            .make_room = [this, keep](Turn& turn) { return turn.DropHalfBehind(keep); }};
+            .make_room = [keep](Turn& turn) { return turn.DropHalfBehind(keep); }};
   }
 
   // Whether the cache holds the context, but for the last token, which may wait.

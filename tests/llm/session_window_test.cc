@@ -28,9 +28,8 @@ class SessionWindowTest : public SessionTest {
 
   // Generates with a context that shifts, from a prompt that is read; compares with the script.
   void ExpectShifting(Tokens context, size_t keep, size_t count) {
-    const GenerationOptions options = {.max_tokens = count, .make_room = [this, keep](Turn& turn) {
-                                         return turn.DropHalfBehind(keep);
-                                       }};
+    const GenerationOptions options = {
+        .max_tokens = count, .make_room = [keep](Turn& turn) { return turn.DropHalfBehind(keep); }};
     const Tokens generated = Generate(options, StopReason::kMaxTokens);
     ASSERT_EQ(generated.size(), count);
     for (const int32_t token : generated) {
