@@ -17,7 +17,7 @@ namespace {
 class AnswerSectionTest : public testing::Test {
  protected:
   // Without a tokenizer's help, because no constraint is asked.
-  AnswerSetup Setup(const ToolUse* tools = nullptr, ReasoningTags tags = {}) {
+  AnswerSetup MakeSetup(const ToolUse* tools = nullptr, ReasoningTags tags = {}) {
     return {.tokenizer = *tokenizer_,
             .session = *session_,
             .options = options_,
@@ -41,7 +41,7 @@ class AnswerSectionTest : public testing::Test {
 };
 
 TEST_F(AnswerSectionTest, AFreeOnePassesOnItsText) {
-  const AnswerSetup setup = Setup(nullptr, kReasoningTags[0]);
+  const AnswerSetup setup = MakeSetup(nullptr, kReasoningTags[0]);
   AnswerForm form(setup);
   AnswerCalls calls = Calls(form);
   FreeSection section(setup, form, calls, listener_);
@@ -57,7 +57,7 @@ TEST_F(AnswerSectionTest, AFreeOnePassesOnItsText) {
 
 TEST_F(AnswerSectionTest, AFreeOneEndsBehindTheLastCallThatMayCome) {
   const ToolUse tools = TestTools();
-  const AnswerSetup setup = Setup(&tools);
+  const AnswerSetup setup = MakeSetup(&tools);
   AnswerForm form(setup);
   AnswerCalls calls = Calls(form);
   FreeSection section(setup, form, calls, listener_);
@@ -78,7 +78,7 @@ TEST_F(AnswerSectionTest, AFreeOneEndsBehindTheLastCallThatMayCome) {
 
 TEST_F(AnswerSectionTest, ArgumentsEndInTheMiddleOfAText) {
   const ToolUse tools = TestTools();
-  const AnswerSetup setup = Setup(&tools);
+  const AnswerSetup setup = MakeSetup(&tools);
   AnswerForm form(setup);
   AnswerCalls calls = Calls(form);
   ArgumentsSection section(calls);
