@@ -91,27 +91,28 @@ Status RankedLoader::SendOrder(const std::string& path, const EngineOptions& opt
   const xnn::PackingOptions& packing = options.packing;
   const bool has_own_cache = packing.cache_folder == xnn::PackCache::UserFolder();
   const std::string cache = has_own_cache ? "" : packing.cache_folder;
-  Order order = {.ends = 0,
-                 .path_bytes = static_cast<uint32_t>(path.size()),
-                 .cache_bytes = static_cast<uint32_t>(cache.size()),
-                 .packed_bytes = static_cast<uint32_t>(packing.packed_path.size()),
-                 .num_weights = static_cast<uint32_t>(link_options_.weights.size()),
-                 .never_packs = packing.never_pack ? 1u : 0u,
-                 .has_own_cache = has_own_cache ? 1u : 0u,
-                 .has_limit = options.memory_limit_bytes ? 1u : 0u,
-                 .ignores_limits = options.ignore_memory_limits ? 1u : 0u,
-                 .kv_type = options.kv_type,
-                 .wire = link_options_.wire,
-                 .limit_bytes = options.memory_limit_bytes.value_or(0),
-                 .max_logit_bytes = options.max_logit_bytes,
-                 .num_threads = options.num_threads,
-                 .num_batch_threads = options.num_batch_threads,
-                 .context_tokens = options.context_tokens,
-                 .num_sequences = options.num_sequences,
-                 .chunk_tokens = options.chunk_tokens,
-                 .min_logit_rows = options.min_logit_rows,
-                 .num_checkpoints = options.num_checkpoints.value_or(UINT64_MAX),
-                 .wants_drafts = wants_drafts_ ? 1u : 0u};
+  Order order = {
+      .ends = 0,
+      .path_bytes = static_cast<uint32_t>(path.size()),
+      .cache_bytes = static_cast<uint32_t>(cache.size()),
+      .packed_bytes = static_cast<uint32_t>(packing.packed_path.size()),
+      .num_weights = static_cast<uint32_t>(link_options_.weights.size()),
+      .never_packs = packing.never_pack ? 1u : 0u,
+      .has_own_cache = has_own_cache ? 1u : 0u,
+      .has_limit = options.memory_limit_bytes ? 1u : 0u,
+      .ignores_limits = options.ignore_memory_limits ? 1u : 0u,
+      .kv_type = options.kv_type,
+      .wire = link_options_.wire,
+      .limit_bytes = options.memory_limit_bytes.value_or(0),
+      .max_logit_bytes = options.max_logit_bytes,
+      .num_threads = options.num_threads,
+      .num_batch_threads = options.num_batch_threads,
+      .context_tokens = options.context_tokens,
+      .num_sequences = options.num_sequences,
+      .chunk_tokens = options.chunk_tokens,
+      .min_logit_rows = options.min_logit_rows,
+      .num_checkpoints = options.num_checkpoints ? uint64_t{*options.num_checkpoints} : UINT64_MAX,
+      .wants_drafts = wants_drafts_ ? 1u : 0u};
   CRIA_RETURN_IF_ERROR(collective_.Broadcast(BytesOf(order)));
   std::string text = path + cache + packing.packed_path;
   CRIA_RETURN_IF_ERROR(collective_.Broadcast(std::as_writable_bytes(std::span(text))));
