@@ -15,7 +15,7 @@ struct Lfm2Name {
   std::string_view lfm2;
   std::string_view llama;
 };
-// Of what is behind "model.layers.N.".
+// The names stand behind "model.layers.N.".
 constexpr std::array kLfm2Names = {
     Lfm2Name{"operator_norm.weight", "input_layernorm.weight"},
     // LFM3's norms of outputs.
@@ -35,7 +35,7 @@ constexpr std::array kLfm2Names = {
     Lfm2Name{"feed_forward.experts.down_proj", "mlp.experts.down_proj"},
 };
 
-// Of what is behind "model.layers.N.feed_forward.experts.E.".
+// The names stand behind "model.layers.N.feed_forward.experts.E.".
 constexpr std::array kLfm2Matrices = {Lfm2Name{"w1.weight", "gate_proj.weight"},
                                       Lfm2Name{"w3.weight", "up_proj.weight"},
                                       Lfm2Name{"w2.weight", "down_proj.weight"}};

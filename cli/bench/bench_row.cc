@@ -89,7 +89,7 @@ void SetModel(const ModelFile& part, RowMaker& row) {
   for (const StoredTensor& tensor : file.tensors()) {
     bytes += tensor.data.bytes + tensor.scales.bytes;
   }
-  // Of the first matrix of a layer.
+  // The first matrix of a layer stands for the others.
   const TensorRole first =
       file.config().layer_kind(0).short_conv ? TensorRole::kConvInProj : TensorRole::kQkvProj;
   const Scheme scheme = file.tensor(first, 0).layout.scheme;

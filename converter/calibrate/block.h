@@ -25,8 +25,8 @@ struct Block {
   // From products with their bias, [rows, channels], which it overwrites, to output [rows,
   // inner_channels].
   std::function<void(MatrixView products, MatrixView output)> inner;
-  // Of attention whose heads' outputs are multiplied by sigmoids of products with this matrix's
-  // rows; else null.
+  // The outputs of attention's heads are multiplied by sigmoids of the products with this matrix's
+  // rows; null if there is no gate.
   PlannedTensor* gate = nullptr;
 };
 

@@ -22,8 +22,7 @@ class BlockSteps {
   // What the first matrix reads.
   Matrix Inputs(Matrix hidden) const;
   // What the second matrix reads, from the products of these inputs with the first. If the inputs
-  // are rounded, so are those of a gate, unlike the runtime's, which changes it by less than a
-  // percent.
+  // are rounded, so are those of a gate, unlike the runtime's.
   Matrix Inner(Matrix products, const Matrix& inputs) const;
   // Adds what the block makes of the products with the second matrix.
   void AddOutputs(Matrix products, Matrix& hidden) const;

@@ -66,7 +66,7 @@ constexpr std::array kOutputNormNames = {
     TensorName{"ffn_norm", "pre_feedforward_layernorm"},
     TensorName{"post_ffw_norm", "post_feedforward_layernorm"},
 };
-// The same, for architectures with short convolutions.
+// These names are added for architectures with short convolutions.
 constexpr std::array kShortConvNames = {
     TensorName{"shortconv.in_proj", "conv.in_proj"},
     TensorName{"shortconv.conv", "conv.conv"},

@@ -78,7 +78,7 @@ Result<std::vector<std::string_view>> LayersOfIndices(const JsonFields& fields,
   return types;
 }
 
-// Of the class, for files without layer_types.
+// Returns what the class has for files without layer_types.
 std::vector<std::string_view> LayersOfLfm3(uint32_t num_hidden_layers) {
   std::vector<std::string_view> types;
   for (uint32_t i = 0; i < std::min(num_hidden_layers, kMaxHiddenLayers); ++i) {
@@ -108,7 +108,7 @@ Status ReadHfShortConv(const JsonFields& fields, const Family& family, ModelConf
     CRIA_ASSIGN_OR_RETURN(config.intermediate_size,
                           ReadAdjustedWidth(fields, config.intermediate_size));
   }
-  // Of models whose layers all attend, nothing else is left of convolutions.
+  // A model whose layers all attend has no other fields of convolutions.
   CRIA_ASSIGN_OR_RETURN(const auto types,
                         ReadHfShortConvLayers(fields, family, config.num_hidden_layers));
   if (!std::ranges::contains(types, kConvLayer)) return {};

@@ -43,7 +43,7 @@ class KvCache {
   void SubtractKeyOffsets(std::span<const float* const> key_biases);
 
   size_t num_layers() const { return layers_.size(); }
-  // Of a layer without attention, the view has no memory.
+  // The view of a layer without attention has no memory.
   const Layer& layer(size_t index) const { return layers_[index]; }
 
   // Moves rows in all layers of the moves' groups.

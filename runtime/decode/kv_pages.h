@@ -73,7 +73,8 @@ class KvPages final : public SequenceStore {
   // needs, whatever was there when they were stored. Takes pages like Extend.
   Status Restore(SequenceId sequence, size_t tokens) override;
 
-  bool KeepsAll() const override { return groups_.back().window_tokens() == 0; }
+  // Whether a sequence can always become shorter: no layer gives rows back.
+  bool KeepsAll() const { return groups_.back().window_tokens() == 0; }
   // Windowed layers have given early rows back, so that a sequence cannot always become shorter.
   size_t LongestPrefix(size_t place, size_t tokens) const override;
   Status Truncate(SequenceId sequence, size_t tokens) override;
@@ -129,7 +130,7 @@ class KvPages final : public SequenceStore {
 
   bool IsCheckpoint(size_t place) const { return place >= sequences_.size(); }
   bool IsOpen(SequenceId sequence) const;
-  // Of groups with a window.
+  // Returns the groups that have a window.
   std::span<KvPageGroup> WindowedGroups();
   Status CheckOpen(SequenceId sequence) const;
   Status CheckLength(size_t tokens) const;

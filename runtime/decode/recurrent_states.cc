@@ -8,13 +8,11 @@
 namespace cria {
 
 uint64_t RecurrentStates::MemoryBytes(const Shape& shape) {
-  return (uint64_t{shape.places.num_sequences} + shape.places.num_checkpoints) * sizeof(Place);
+  return uint64_t{shape.num_places} * sizeof(Place);
 }
 
 RecurrentStates::RecurrentStates(const Shape& shape, std::span<std::byte> memory)
-    : max_rows_(shape.max_rows),
-      places_(TakeArray<Place>(memory, shape.places.num_sequences + shape.places.num_checkpoints)) {
-}
+    : max_rows_(shape.max_rows), places_(TakeArray<Place>(memory, shape.num_places)) {}
 
 Status RecurrentStates::Extend(SequenceId sequence, size_t tokens) {
   Place& place = places_[sequence];

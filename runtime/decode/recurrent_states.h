@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "cria/error.h"
 #include "decode/sequence_store.h"
@@ -41,7 +40,7 @@ struct StateRun {
 class RecurrentStates final : public SequenceStore {
  public:
   struct Shape {
-    PlaceCounts places;
+    size_t num_places = 0;  // Of sequences and checkpoints.
     // What so many of the last tokens add is kept behind the state: a sequence can be truncated by
     // at least so many.
     size_t max_rows = 1;
@@ -51,7 +50,6 @@ class RecurrentStates final : public SequenceStore {
   // `memory` must outlive the object.
   RecurrentStates(const Shape& shape, std::span<std::byte> memory);
 
-  bool KeepsAll() const override { return false; }
   Status Extend(SequenceId sequence, size_t tokens) override;
   Status Restore(SequenceId sequence, size_t tokens) override;
   size_t LongestPrefix(size_t place, size_t tokens) const override;

@@ -13,12 +13,6 @@ using SequenceId = uint32_t;
 // for its logits.
 inline constexpr size_t kCheckpointRange = 1;
 
-// How many sequences a store is for, and how many checkpoints all of them have together.
-struct PlaceCounts {
-  size_t num_sequences = 0;
-  size_t num_checkpoints = 0;
-};
-
 // What a model keeps of sequences for their later tokens, of one kind, such as keys and values:
 // bookkeeping alone, the memory is elsewhere. Each sequence has a place. The places behind those of
 // the sequences are of checkpoints: what was kept of a sequence at an earlier length. Sequences
@@ -28,9 +22,6 @@ struct PlaceCounts {
 class SequenceStore {
  public:
   virtual ~SequenceStore() = default;
-
-  // Whether a sequence can always become shorter: then it needs no checkpoints.
-  virtual bool KeepsAll() const = 0;
 
   // Makes the sequence `tokens` long, which is at least its length: the new tokens can be run.
   virtual Status Extend(SequenceId sequence, size_t tokens) = 0;

@@ -12,8 +12,7 @@ size_t NumCheckpoints(const Sequences::Shape& shape) {
 }
 
 RecurrentStates::Shape ShapeOfStates(const Sequences::Shape& shape) {
-  return {.places = {.num_sequences = shape.pages.num_sequences,
-                     .num_checkpoints = shape.pages.num_checkpoints},
+  return {.num_places = shape.pages.num_sequences + shape.pages.num_checkpoints,
           .max_rows = shape.max_state_rows};
 }
 

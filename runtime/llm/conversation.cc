@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "llm/common_beginning.h"
 #include "llm/constraint.h"
 
 namespace cria {

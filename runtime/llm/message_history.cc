@@ -4,6 +4,8 @@
 #include <numeric>
 #include <utility>
 
+#include "llm/common_beginning.h"
+
 namespace cria {
 namespace {
 
@@ -13,10 +15,6 @@ bool IsSystem(const ChatMessage& message) {
 }
 
 }  // namespace
-
-size_t CommonBeginning(std::span<const int32_t> a, std::span<const int32_t> b) {
-  return static_cast<size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
-}
 
 MessageHistory::MessageHistory(const Tokenizer& tokenizer, const ChatTemplate& chat_template,
                                std::vector<ChatMessage> messages)

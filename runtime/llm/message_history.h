@@ -92,7 +92,4 @@ class MessageHistory {
   std::tm begin_time_;
 };
 
-// How many tokens both begin with.
-size_t CommonBeginning(std::span<const int32_t> a, std::span<const int32_t> b);
-
 }  // namespace cria

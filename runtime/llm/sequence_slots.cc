@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "llm/common_beginning.h"
+
 namespace cria {
 namespace {
 
@@ -202,10 +204,8 @@ Result<bool> SequenceSlots::Reserve(Slot& slot, const Request& request) {
 SequenceSlots::Match SequenceSlots::FindMatch(const Slot& slot, const Holder& holder,
                                               std::span<const int32_t> tokens) const {
   const size_t usable = slot.holder == &holder ? slot.tokens.size() : slot.num_exact;
-  const auto found = std::span(slot.tokens).first(usable);
-  const auto end = std::ranges::mismatch(found, tokens).in1;
-  const auto common = static_cast<size_t>(end - found.begin());
   if (!slot.sequence) return {};
+  const size_t common = CommonBeginning(std::span(slot.tokens).first(usable), tokens);
   return {.num_equal = common,
           .num_tokens = model_.sequences().LongestPrefix(*slot.sequence, common)};
 }

@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "llm/common_beginning.h"
 #include "llm/conversation_fixture.h"
 
 namespace cria {
