@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
-"""Compares the reference decoder with transformers: run by hand, where torch and transformers are.
+"""Compares the reference decoder and the runtime with transformers: run by hand, where torch and transformers are.
 
-    tests/reference/compare_with_transformers.py build/release/tests/support/cria-make-checkpoint
+    ./dev build release && ./dev shell ninja -C build/release cria-decoder-logits
+    ./dev shell PYTHON tests/reference/compare_with_transformers.py build/release
 
 For every small shape and every storage type, and for random configurations of the families with short
-convolutions, the program makes a checkpoint and the logits of the reference decoder for it;
-transformers reads the checkpoint and computes them too, in float64. What it prints is the largest
-difference beside the largest logit. Exits 1 where one is above 1e-5: transformers makes rotary angles in
-float32. Of the families it also compares the likeliest tokens, with transformers going on from a cache.
+convolutions, a program makes a checkpoint and the logits of the reference decoder for it;
+transformers reads the checkpoint and computes them too, in float64. What is printed is the largest
+difference beside the largest logit, which must be at most 1e-5: transformers makes rotary angles in
+float32. Checkpoints of the families are also converted without quantizing, and what the runtime computes, in
+chunks of several sizes, must be within 1e-3, its negative log-likelihood within 1e-4, and its greedy texts equal.
 """
 
+import argparse
 import json
 import pathlib
 import random
@@ -29,6 +32,11 @@ SHAPES = ["Mha", "Gqa", "Mqa", "Tied", "OddHeadDim", "LinearRope", "Llama3Rope",
           "Padded"]
 TOKENS = 48
 BOUND = 1e-5
+LONG_TOKENS = 100
+GREEDY_TOKENS = 32
+CHUNKS = [[1], [2], [3, 1, 5], [7], [16, 1], [33], [100]]
+DECODER_BOUND = 1e-3
+NLL_BOUND = 1e-4
 
 
 def sizes(architecture, model_type, layers):
@@ -86,54 +94,122 @@ def random_lfm3():
     return config
 
 
-def compare(program, shape, dtype, config=None):
+def transformers_model(folder):
+    return transformers.AutoModelForCausalLM.from_pretrained(
+        folder, dtype=torch.float64, attn_implementation="eager", experts_implementation="eager").eval()
+
+
+def transformers_logits(model, ids):
+    with torch.no_grad():
+        return model(torch.tensor([ids]), use_cache=False).logits[0].double()
+
+
+def likeliest_with_cache(model, ids):
+    """The likeliest token after each, computed one token after another."""
+    likeliest = []
+    cache = None
+    with torch.no_grad():
+        for token in ids:
+            output = model(torch.tensor([[token]]), past_key_values=cache, use_cache=True)
+            cache = output.past_key_values
+            likeliest.append(output.logits[0, -1].argmax().item())
+    return likeliest
+
+
+def greedy_continuation(model, ids):
+    ids = list(ids)
+    for _ in range(GREEDY_TOKENS):
+        ids.append(transformers_logits(model, ids)[-1].argmax().item())
+    return ids
+
+
+def mean_nll(logits, ids):
+    return torch.nn.functional.cross_entropy(logits[:-1], torch.tensor(ids[1:])).item()
+
+
+def compare(build, shape, dtype, config=None):
+    """The largest difference of the reference decoder's logits."""
     with tempfile.TemporaryDirectory() as folder:
         kind = ["--shape", shape]
         if config is not None:
             (pathlib.Path(folder) / "given.json").write_text(json.dumps(config))
             kind = ["--config", folder + "/given.json"]
-        subprocess.run([program, "-o", folder, *kind, "--dtype", dtype, "--logits", str(TOKENS)], check=True)
+        subprocess.run([build / "tests/support/cria-make-checkpoint", "-o", folder, *kind, "--dtype", dtype,
+                        "--logits", str(TOKENS)], check=True)
         expected = [float(line) for line in (pathlib.Path(folder) / "logits.txt").read_text().split()]
-        model = transformers.AutoModelForCausalLM.from_pretrained(
-            folder, dtype=torch.float64, attn_implementation="eager", experts_implementation="eager").eval()
+        model = transformers_model(folder)
+        if config is not None:
+            compare_decoder(build, folder, model, config)
     vocabulary = model.config.vocab_size
     ids = [(7 * i * i + 13 * i + 5) % vocabulary for i in range(TOKENS)]
-    with torch.no_grad():
-        logits = model(torch.tensor([ids]), use_cache=False).logits[0].double()
     expected = torch.tensor(expected, dtype=torch.float64).reshape(TOKENS, vocabulary)
-    if config is not None:
-        likeliest = []
-        cache = None
-        with torch.no_grad():
-            for token in ids:
-                output = model(torch.tensor([[token]]), cache=cache, use_cache=True)
-                cache = output.cache
-                likeliest.append(output.logits[0, -1].argmax().item())
-        if likeliest != expected.argmax(dim=1).tolist():
-            print(f"{json.dumps(config)}: other tokens are the likeliest")
-            return float("inf")
-    difference = (logits - expected).abs().max().item()
+    if config is not None and likeliest_with_cache(model, ids) != expected.argmax(dim=1).tolist():
+        fail(f"{json.dumps(config)}: other tokens are the likeliest")
+    difference = (transformers_logits(model, ids) - expected).abs().max().item()
     print(f"{type(model).__name__:22} {shape:12} {dtype:5} {difference:9.2e} of {expected.abs().max().item():.2f}")
+    if difference > BOUND:
+        fail(f"{json.dumps(config)}: {difference:.2e} is above {BOUND:.0e}")
     return difference
 
 
+def decoder_logits(build, model_file, ids, chunks):
+    output = model_file + ".logits"
+    subprocess.run([build / "tests/reference/cria-decoder-logits", "-m", model_file, "-o", output,
+                    "--tokens", ",".join(map(str, ids)), "--chunks", ",".join(map(str, chunks))], check=True)
+    data = torch.frombuffer(bytearray(pathlib.Path(output).read_bytes()), dtype=torch.float32)
+    return data.reshape(len(ids), -1).double()
+
+
+def compare_decoder(build, folder, model, config):
+    """What the runtime computes for the converted checkpoint, in chunks of several sizes."""
+    model_file = folder + "/model.cria"
+    subprocess.run([build / "cli/cria-convert", folder, "-o", model_file, "--weights", "f32"], check=True,
+                   capture_output=True)
+    ids = [random.randrange(model.config.vocab_size) for _ in range(LONG_TOKENS)]
+    expected = transformers_logits(model, ids)
+    results = [decoder_logits(build, model_file, ids, chunks) for chunks in CHUNKS]
+    difference = max((logits - expected).abs().max().item() for logits in results)
+    nll = max(abs(mean_nll(logits, ids) - mean_nll(expected, ids)) for logits in results)
+    same_bits = all(torch.equal(logits, results[0]) for logits in results)
+    print(f"  decoder: logits {difference:9.2e} of {expected.abs().max().item():.2f}, nll {nll:9.2e}, "
+          f"{'equal' if same_bits else 'other'} bits in other chunks")
+    if difference > DECODER_BOUND or nll > NLL_BOUND:
+        fail(f"{json.dumps(config)}: the decoder's logits or their negative log-likelihood differ")
+    for prompt_tokens in [1, 7, 40]:
+        text = greedy_continuation(model, ids[:prompt_tokens])
+        logits = decoder_logits(build, model_file, text, [prompt_tokens] + [1] * GREEDY_TOKENS)
+        if logits[prompt_tokens - 1:-1].argmax(dim=1).tolist() != text[prompt_tokens:]:
+            fail(f"{json.dumps(config)}: another greedy text after {prompt_tokens} tokens")
+
+
+failures = []
+
+
+def fail(sentence):
+    print(sentence)
+    failures.append(sentence)
+
+
 def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build", type=pathlib.Path, help="the folder of a build")
+    parser.add_argument("--count", type=int, default=12, help="random configurations of each family [12]")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     print(f"torch {torch.__version__}, transformers {transformers.__version__}")
-    random.seed(1)
+    random.seed(options.seed)
     largest = 0.0
     for make in [random_lfm2, random_lfm2_moe, random_lfm3]:
-        for _ in range(12):
+        for _ in range(options.count):
             config = make()
-            difference = compare(sys.argv[1], f"{config['conv_L_cache']} taps", "f32", config)
-            if difference > BOUND:
-                print(json.dumps(config))
-            largest = max(largest, difference)
-    largest = max(largest, *(compare(sys.argv[1], shape, dtype)
+            largest = max(largest, compare(options.build, f"{config['conv_L_cache']} taps", "f32", config))
+    largest = max(largest, *(compare(options.build, shape, dtype)
                              for shape in SHAPES for dtype in ["f32", "bf16", "f16"]))
-    print(f"largest difference {largest:.2e}, bound {BOUND:.0e}")
-    return largest > BOUND
+    print(f"largest difference of the reference decoder {largest:.2e}, bound {BOUND:.0e}; "
+          f"{len(failures)} failures")
+    return bool(failures)
 
 
 if __name__ == "__main__":
