@@ -14,7 +14,7 @@ lines=$(awk '/^```/ { inside = !inside; next } inside' "$sources/$page" | sed -E
   grep -E '(^|[ |;])(\./dev )?cria(-convert|-serve)? ' | grep -vE "^(scp|\./dev shell|#|.*\(cria_$unavailable)" || true)
 count=$(grep -c . <<<"$lines" || true)
 echo "$count command lines"
-case $page in README.md) least=25 ;; platforms/raspberry-pi/*) least=7 ;; examples/*) least=1 ;; *) least=0 ;; esac
+case $page in README.md) least=4 ;; docs/use/chat.md | docs/use/convert.md) least=9 ;; platforms/raspberry-pi/*) least=7 ;; examples/*) least=1 ;; *) least=0 ;; esac
 [ "$count" -ge "$least" ] || { echo "that are fewer than $least: has the form of $page changed?"; exit 1; }
 [ "$count" -gt 0 ] || exit 0
 
@@ -36,8 +36,8 @@ printf '%s\n' 'Hello! Who are you?' 'Thank you. Goodbye!' >questions.txt
 seq 40 >letter.txt
 seq 2000 >text.txt
 echo '[{"role": "user", "content": "Hello!"}]' >conversation.json
-# The README shows it.
-awk '/^```json/ { inside = 1; next } /^```/ { inside = 0 } inside' "$sources/README.md" >llama.json
+# A page shows it.
+awk '/^```json/ { inside = 1; next } /^```/ { inside = 0 } inside' "$sources/docs/use/forms.md" >llama.json
 [ -s llama.json ]
 
 # `./dev cria`, `cria` and the same of cria-convert. With PARSE_ONLY, --help makes the program only read its arguments.

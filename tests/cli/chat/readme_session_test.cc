@@ -1,4 +1,4 @@
-// The sessions in README are what a terminal shows: the lines after prompts are typed, and the
+// The sessions in README and the page about chatting are what a terminal shows: the lines after prompts are typed, and the
 // screen is compared.
 
 #include <gmock/gmock.h>
@@ -24,9 +24,9 @@ struct Session {
 };
 
 // The blocks of code with a chat.
-std::vector<Session> SessionsOf(const std::string& readme) {
+std::vector<Session> SessionsOf(const std::string& pages) {
   std::vector<Session> sessions;
-  std::istringstream lines(readme);
+  std::istringstream lines(pages);
   bool is_chat = false;
   for (std::string line; std::getline(lines, line);) {
     constexpr std::string_view kCommand = "$ ./dev cria chat ";
@@ -49,7 +49,8 @@ std::vector<Session> SessionsOf(const std::string& readme) {
 TEST(ReadmeSessions, AreWhatATerminalShows) {
   if (support::IsEmulated()) GTEST_SKIP() << "an emulator calibrates the demo for minutes";
   const std::string source = CRIA_SOURCE_FOLDER;
-  const std::vector<Session> sessions = SessionsOf(support::ReadFile(source + "/README.md"));
+  const std::vector<Session> sessions = SessionsOf(support::ReadFile(source + "/README.md") +
+                                                   support::ReadFile(source + "/docs/use/chat.md"));
   ASSERT_GE(sessions.size(), 2);
   const support::TemporaryDirectory folder;
   const auto converted = support::RunProgram(
