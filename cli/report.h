@@ -23,7 +23,7 @@ struct RunFigures {
 // reads, time to the first token, peak memory, the seed.
 std::string StatsLine(const Engine& engine, const Session& session, const RunFigures& figures);
 
-// The same as members of a JSON object.
+// Adds what StatsLine says as members of a JSON object.
 void AddStats(nlohmann::ordered_json& object, const Engine& engine, const Session& session,
               const RunFigures& figures);
 

@@ -164,7 +164,7 @@ Status Completion::Run(std::optional<std::string> prompt,
         std::fwrite(piece.data(), 1, piece.size(), stdout);
         std::fflush(stdout);
       });
-  // Of a prompt that was stopped, the part that was read is kept.
+  // If reading the prompt was stopped, the part that was read is kept.
   const bool is_stopped = !reason && reason.error().code() == ErrorCode::kCancelled;
   if (!options_.session_path.empty() && (reason || is_stopped)) {
     CRIA_RETURN_IF_ERROR(SaveSession(options_.session_path, SessionContent::kText, {}, *session_,
