@@ -193,6 +193,9 @@ void Completion::Report(StopReason reason, const std::string& prompt, const std:
                  "its oldest part with --context-full shift\n",
                  session_->context_tokens());
   }
+  if (const std::string notice = UnfinishedNotice(reason, constraint_.get()); !notice.empty()) {
+    std::fprintf(stderr, "cria: %s\n", notice.c_str());
+  }
   if (options_.is_quiet) return;
   std::fprintf(stderr, "%s\n", StatsLine(engine_, *session_, figures_).c_str());
 }
