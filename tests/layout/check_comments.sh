@@ -4,7 +4,7 @@
 # lowers the number.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-most=254
+most=191
 
 # Prints the first line of each such comment: one behind code, or one that no other line of comment precedes.
 find_all() {
