@@ -29,7 +29,7 @@ void PrepareProgram() {
   TakeClosedStreams();
   UseUtf8();
   platform::UseOneHeap();
-  InstallEndHandlers("cria");
+  InstallEndHandlers("cria", "ask for less context or fewer threads");
 }
 
 Status RunCommand(const std::vector<std::string>& arguments) {

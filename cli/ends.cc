@@ -23,6 +23,7 @@ namespace {
 
 // Set before the handlers are installed.
 const char* program_name = nullptr;
+std::atomic<const char*> advice = "";
 // Clears the line of progress, if stderr is a terminal.
 const char* clear_line = "";
 
@@ -30,8 +31,8 @@ std::atomic<const char*> stop_sentence = nullptr;
 std::atomic<bool> ctrl_c_exits = false;
 
 // Prints an error like ReportError, with functions that are safe in a signal handler.
-void WriteError(const char* sentence) {
-  for (const char* part : {clear_line, program_name, ": error: ", sentence, "\n"}) {
+void WriteError(const char* sentence, const char* what_to_do = "") {
+  for (const char* part : {clear_line, program_name, ": error: ", sentence, what_to_do, "\n"}) {
     // A failure cannot be reported anywhere.
     [[maybe_unused]] const ssize_t count = write(STDERR_FILENO, part, std::strlen(part));
   }
@@ -100,6 +101,8 @@ std::function<int()>* finish_without_memory = nullptr;
 std::unique_ptr<std::byte[]> reserve;
 std::mutex end_mutex;
 
+}  // namespace
+
 void EndWithoutMemory() {
   // Another thread that needs memory waits here until the program has ended. The same thread may
   // come here again if the reserve is too small.
@@ -115,14 +118,15 @@ void EndWithoutMemory() {
   }
   OutputFile::RemoveUnfinished();
   RestoreTerminal();
-  WriteError("memory ran out; ask for less context or fewer threads");
+  WriteError("memory ran out; ", advice.load());
   _exit(kExitError);
 }
 
-}  // namespace
+void SetMemoryAdvice(const char* memory_advice) { advice = memory_advice; }
 
-void InstallEndHandlers(const char* program) {
+void InstallEndHandlers(const char* program, const char* memory_advice) {
   program_name = program;
+  SetMemoryAdvice(memory_advice);
   if (ProgressBar::CanRedraw()) clear_line = "\r\x1b[K";
   struct sigaction action = {};
   action.sa_handler = EndBySignal;

@@ -7,8 +7,15 @@ namespace cria::cli {
 // Installs handlers that remove the program's unfinished files before a signal or abort() ends it.
 // If memory runs out, the program prints a sentence and exits, because the threads of a pool cannot
 // throw to their caller; large allocations return an Error before that. A file that would exceed
-// its size limit becomes an error like a full disk. `program` begins error sentences.
-void InstallEndHandlers(const char* program);
+// its size limit becomes an error like a full disk. `program` begins error sentences, and
+// `memory_advice` says what to do if memory runs out.
+void InstallEndHandlers(const char* program, const char* memory_advice);
+
+// Changes what to do if memory runs out. The text must stay.
+void SetMemoryAdvice(const char* memory_advice);
+
+// Ends the program as if memory ran out, for libraries that get memory in another way and throw.
+[[noreturn]] void EndWithoutMemory();
 
 // While an object exists, the program does not print an error if memory runs out: it calls `finish`
 // once, with memory that was kept for it, and exits with the code that this returns. Other threads

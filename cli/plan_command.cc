@@ -28,7 +28,7 @@ struct PlanOptions {
 Status Plan(PlanOptions options) {
   if (options.serves) {
     options.plan.program = ProgramName::kServe;
-    // Of every sequence, as the server has them.
+    // The server has one for every sequence.
     options.engine.max_constraints = options.engine.num_sequences;
     options.engine.other_memory =
         ServerMemory(options.bounds, options.engine.num_sequences, options.max_waiting);

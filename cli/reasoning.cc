@@ -2,6 +2,7 @@
 
 #include "core/format.h"
 #include "jinja/json_reader.h"
+#include "text/thinking_variables.h"
 
 namespace cria::cli {
 namespace {

@@ -100,6 +100,12 @@ const char* StopReasonName(StopReason reason) {
   return "";
 }
 
+std::string UnfinishedNotice(StopReason reason, const Constraint* constraint) {
+  const bool is_limited = reason == StopReason::kMaxTokens || reason == StopReason::kContextFull;
+  if (!is_limited || constraint == nullptr || constraint->IsComplete()) return "";
+  return "the answer ends before it is whole: one that matches needs more tokens";
+}
+
 void PrintJson(const nlohmann::ordered_json& object) {
   const std::string text =
       object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);

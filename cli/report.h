@@ -23,12 +23,16 @@ struct RunFigures {
 // reads, time to the first token, peak memory, the seed.
 std::string StatsLine(const Engine& engine, const Session& session, const RunFigures& figures);
 
-// The same as members of a JSON object.
+// Adds what StatsLine says as members of a JSON object.
 void AddStats(nlohmann::ordered_json& object, const Engine& engine, const Session& session,
               const RunFigures& figures);
 
 // "stop_token", "max_tokens", "context_full", "cancelled" or "stop_string".
 const char* StopReasonName(StopReason reason);
+
+// What to say of an answer that a limit ended before it matched `constraint`, which may be null; ""
+// if there is nothing to say.
+std::string UnfinishedNotice(StopReason reason, const Constraint* constraint);
 
 // Prints an object on a line of its own; bytes that are not UTF-8 are replaced.
 void PrintJson(const nlohmann::ordered_json& object);

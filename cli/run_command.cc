@@ -164,7 +164,7 @@ Status Completion::Run(std::optional<std::string> prompt,
         std::fwrite(piece.data(), 1, piece.size(), stdout);
         std::fflush(stdout);
       });
-  // Of a prompt that was stopped, the part that was read is kept.
+  // If reading the prompt was stopped, the part that was read is kept.
   const bool is_stopped = !reason && reason.error().code() == ErrorCode::kCancelled;
   if (!options_.session_path.empty() && (reason || is_stopped)) {
     CRIA_RETURN_IF_ERROR(SaveSession(options_.session_path, SessionContent::kText, {}, *session_,
@@ -192,6 +192,9 @@ void Completion::Report(StopReason reason, const std::string& prompt, const std:
                  "cria: the context of %zu tokens is full; ask for a larger one with -c, or drop "
                  "its oldest part with --context-full shift\n",
                  session_->context_tokens());
+  }
+  if (const std::string notice = UnfinishedNotice(reason, constraint_.get()); !notice.empty()) {
+    std::fprintf(stderr, "cria: %s\n", notice.c_str());
   }
   if (options_.is_quiet) return;
   std::fprintf(stderr, "%s\n", StatsLine(engine_, *session_, figures_).c_str());

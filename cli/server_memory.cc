@@ -10,7 +10,7 @@ namespace {
 // What the threads that answer touch of their stacks, and the objects of an answer: a sampler, its
 // text, its tokens.
 constexpr uint64_t kAnswerBytes = 192 << 10;
-// Of a request that waits, without its text.
+// What a request takes that waits, without its text.
 constexpr uint64_t kWaitingBytes = 8 << 10;
 
 }  // namespace

@@ -26,7 +26,7 @@ inline double StandardDeviation(std::span<const double> values) {
   return std::sqrt(squares / static_cast<double>(values.size() - 1));
 }
 
-// Of the mean of a sample.
+// The standard error of the mean of a sample.
 inline double StandardError(std::span<const double> values) {
   if (values.empty()) return 0.0;
   return StandardDeviation(values) / std::sqrt(static_cast<double>(values.size()));

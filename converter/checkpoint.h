@@ -15,11 +15,11 @@ namespace cria {
 // Numbers of a family's mathematics that FoldIntoWeights puts into tensors.
 struct WeightFolding {
   bool adds_one_to_norms = false;     // Norms multiply by one plus their weight.
-  double embedding_multiplier = 1.0;  // Of the embedding's rows, but not of a tied head's.
+  double embedding_multiplier = 1.0;  // Multiplies the embedding's rows, but not a tied head's.
   double logits_divisor = 1.0;
-  double routed_scaling_factor = 1.0;  // Of what the experts of a mixture add.
-  double residual_multiplier = 1.0;    // Of what attention and the feed-forward add.
-  double score_factor = 1.0;           // Of attention scores, in addition to 1 / sqrt(head_dim).
+  double routed_scaling_factor = 1.0;  // Multiplies what the experts of a mixture add.
+  double residual_multiplier = 1.0;    // Multiplies what attention and the feed-forward add.
+  double score_factor = 1.0;  // Multiplies attention scores, in addition to 1 / sqrt(head_dim).
   // Of the products of rotated channels in addition; only if a part of each head is rotated.
   double rotated_score_factor = 1.0;
 };

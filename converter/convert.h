@@ -33,12 +33,12 @@ std::string_view ConverterVersion();
 // Quantizing for the activations that a text causes; see Calibrate.
 struct CalibrationOptions {
   std::string text;                              // As EncodeCalibrationText takes it.
-  size_t max_tokens = 0;                         // Of the text; 0: UsualCalibrationTokens.
+  size_t max_tokens = 0;                         // The text's most; 0: UsualCalibrationTokens.
   std::optional<CalibrationTokens> tokens = {};  // Instead of the text.
   // Where a calibration that is stopped leaves what it has done, so that the next one with the same
   // checkpoint, options and tokens goes on; see ResumeFolder.
   std::optional<std::filesystem::path> resume_folder = {};
-  std::optional<bool> rotation = {};  // Of the hidden state; absent: if it is better.
+  std::optional<bool> rotation = {};  // Rotates the hidden state; absent: if it is better.
   // If the model cannot be calibrated with the text, its weights are rounded, and a note says why.
   bool is_optional = false;
 };

@@ -23,7 +23,7 @@ inline constexpr size_t kNumConvertSteps = 7;
 
 struct ConvertProgress {
   std::string_view tensor;  // What is being done, such as the tensor that is being stored.
-  uint64_t done_weights;    // Of this step; of steps other than writing, in any unit.
+  uint64_t done_weights;    // In this step; in any unit, except while writing.
   uint64_t total_weights;
   ConvertStep step = ConvertStep::kWriting;
 };

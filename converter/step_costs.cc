@@ -32,10 +32,10 @@ constexpr double kCopyCode = 0.5;  // Writing the code that calibrating chose.
 
 // What a model costs that does not depend on the step.
 struct Sizes {
-  double weights = 0.0;            // Of the matrices of the layers.
-  double weights_per_token = 0.0;  // The same, but only of experts that a token uses.
-  double table_weights = 0.0;      // Of the embedding's table, and of the head if it is stored.
-  double head_weights = 0.0;       // That a token is multiplied by.
+  double weights = 0.0;            // In the matrices of the layers.
+  double weights_per_token = 0.0;  // Without the experts that a token does not use.
+  double table_weights = 0.0;      // In the embedding's table, and in the head if it is stored.
+  double head_weights = 0.0;       // Weights that a token is multiplied by.
   double moments = 0.0;            // Products that one token adds to the moments of all inputs.
   double solving = 0.0;            // Products to choose the codes of all matrices with moments.
   size_t num_matrices = 0;

@@ -103,7 +103,7 @@ void PrintTableRow(const Json& row, bool is_first) {
 void PrintThreads(const std::vector<Json>& rows, const std::string& threads) {
   std::vector<double> read, read_one_thread;
   double load_ms = 0.0;
-  std::string first_tokens;  // Of each prompt.
+  std::string first_tokens;  // Each prompt's first one.
   for (const Json& row : rows) {
     if (Threads(row) != threads) continue;
     load_ms = Number(row, "load_ms");

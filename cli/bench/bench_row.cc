@@ -75,7 +75,7 @@ void SetMachine(RowMaker& row) {
                             xnn::LayoutFingerprint().value_or(0)));
 }
 
-// Of several ranks, this one has a part of the model; the figures are those of the whole.
+// A rank among several has a part of the model; the figures describe the whole.
 void SetModel(const ModelFile& part, RowMaker& row) {
   Result<ModelFile> whole = Fail(ErrorCode::kNotFound, "");
   if (NumRanks() > 1) whole = ModelFile::Open(part.path());

@@ -16,9 +16,9 @@ namespace cria::cli {
 struct DraftFigures {
   // Time of the same test without drafts, right before or behind the repetition.
   std::vector<double> undrafted_ns;
-  // Of all repetitions.
+  // Sums over all repetitions.
   size_t drafted_tokens = 0;   // Drafts that the model ran.
-  size_t accepted_tokens = 0;  // Those of them that it would have generated.
+  size_t accepted_tokens = 0;  // Drafts that it would have generated, too.
 };
 
 // Generates the same text without drafts and with them, each with a session of its own for every
@@ -40,7 +40,7 @@ class DraftComparison {
 
   struct Outcome {
     double nanoseconds = 0.0;
-    std::vector<Tokens> texts;  // Of each sequence.
+    std::vector<Tokens> texts;  // One for each sequence.
     size_t drafted_tokens = 0;
     size_t accepted_tokens = 0;
   };

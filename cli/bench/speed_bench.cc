@@ -33,7 +33,7 @@ double Nanoseconds(Clock::duration time) {
 // Bytes of keys and values that generating one of `tokens` after `depth` reads on average. A token
 // also reads its own position.
 double MeanKeyValueBytes(const ModelConfig& config, KvType type, size_t depth, size_t tokens) {
-  double positions = 0.0;  // Of all layers.
+  double positions = 0.0;  // Summed over all layers.
   for (size_t layer = 0; layer < config.num_hidden_layers; ++layer) {
     const size_t window = config.layer_kind(layer).sliding_window;
     for (size_t i = 1; i <= tokens; ++i) {

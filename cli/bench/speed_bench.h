@@ -20,7 +20,7 @@ namespace cria::cli {
 // The result of one test. Vectors have an entry for every repetition.
 struct SpeedResult {
   SpeedTest test;
-  double load_ms = 0.0;  // Of the engine, which several tests share.
+  double load_ms = 0.0;  // The engine's, which several tests share.
   std::chrono::system_clock::time_point begin;
   platform::ProcessorState first_state, last_state;
 
@@ -37,7 +37,7 @@ struct SpeedResult {
   // mean position. Absent for a prompt and with drafts, where a number of tokens that varies shares
   // them.
   std::optional<double> bytes_per_token;
-  // That the sequences hold at the end; a shared page is counted once. Absent with drafts.
+  // Pages that the sequences hold at the end; a shared page is counted once. Absent with drafts.
   std::optional<size_t> kv_pages;
   std::optional<Profile> profile;      // Over all of run_ns.
   std::optional<DraftFigures> drafts;  // run_ns are the times with drafts.

@@ -262,6 +262,9 @@ void Chat::PrintNotices(StopReason reason) {
   } else if (reason == StopReason::kCancelled) {
     std::fputs("(stopped)\n", stderr);
   }
+  if (const std::string notice = UnfinishedNotice(reason, constraint_.get()); !notice.empty()) {
+    std::fprintf(stderr, "(%s)\n", notice.c_str());
+  }
   if (has_forgotten_ && !said_forgotten_) {
     std::fprintf(
         stderr, "(the context of %zu tokens is full: the oldest turns are forgotten from now on)\n",

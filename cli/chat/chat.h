@@ -24,13 +24,13 @@ struct ChatOptions {
   std::string model_path;
   std::string system_prompt;
   std::string session_path;
-  size_t max_tokens = 0;  // Of an answer; 0: no limit.
+  size_t max_tokens = 0;  // The longest answer; 0: no limit.
   WhenFull when_full = WhenFull::kShift;
   bool is_quiet = false;    // Only answers, notices and errors are printed.
   bool has_prompt = false;  // Advice may name commands such as /reset.
   EngineOptions engine;
   SamplerOptions sampler;
-  ConstraintOptions constraint;  // Of each answer.
+  ConstraintOptions constraint;  // Each answer must match it.
   TextOptions text;
   TemplateOptions chat_template;
 };
@@ -57,7 +57,7 @@ class Chat {
   // --session. Ctrl-C ends the answer, which is then kept as far as it came: the reason is
   // kCancelled. After an error of one message (IsOfOneMessage) the chat can go on.
   Result<StopReason> AnswerTo(std::string_view message, const AnswerStyle& style);
-  // The same for the last message of the conversation.
+  // Answers the last message of the conversation.
   Result<StopReason> AnswerLast(const AnswerStyle& style);
   // Replaces the last answer by another one.
   Result<StopReason> AnswerAgain(const AnswerStyle& style);

@@ -47,7 +47,7 @@ class LineDrawer {
 
   std::vector<Row> rows_;  // What the screen shows.
   Position position_;      // Where the terminal's cursor is.
-  size_t first_row_ = 0;   // Of the text, on the screen.
+  size_t first_row_ = 0;   // Where the text begins on the screen.
   bool is_begun_ = false;
 };
 

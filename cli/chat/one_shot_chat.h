@@ -12,7 +12,7 @@ namespace cria::cli {
 // Messages that are known beforehand, so that nobody types.
 struct OneShotOptions {
   PromptSource message;
-  std::optional<std::string> messages_path;  // Of a file with the messages of a conversation.
+  std::optional<std::string> messages_path;  // A file with the messages of a conversation.
   bool each_line = false;                    // Each line of standard input is a message.
   bool display_prompt = false;               // Prints each message before its answer.
   bool shows_prompts = false;                // Prints "> " where a line is expected.

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/convert/converter_engine.h"
 #include "cli/convert/sampled_window.h"
 #include "converter/calibrate/block.h"
 #include "converter/step_costs.h"
@@ -97,7 +98,11 @@ Result<std::unique_ptr<Engine>> LoadInInt8(const std::filesystem::path& checkpoi
   engine.num_threads = options.num_threads;
   engine.num_sequences = kSequences;
   engine.context_tokens = kSequences * context_tokens;
-  return Engine::Load(std::move(file), engine);
+  auto loaded = LoadInConverter(std::move(file), engine);
+  if (loaded || loaded.error().code() != ErrorCode::kOutOfMemory) return loaded;
+  return Fail(ErrorCode::kOutOfMemory,
+              "the model cannot write a text to calibrate with: " + loaded.error().message() +
+                  "; --calibrate with a text, or --fast, takes less");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/convert/converter_engine.h"
 #include "converter/step_costs.h"
 #include "core/format.h"
 #include "core/output_file.h"
@@ -47,7 +48,14 @@ Result<std::unique_ptr<Engine>> LoadInF32(const std::string& checkpoint_path,
   in_f32.error_texts.clear();
   CRIA_ASSIGN_OR_RETURN(platform::File file,
                         ConvertUnnamed(checkpoint_path, model_path, in_f32, progress));
-  return Engine::Load(std::move(file), OptionsForCheck(options.num_threads));
+  return LoadInConverter(std::move(file), OptionsForCheck(options.num_threads));
+}
+
+// The model file that does not have its name yet.
+Result<std::unique_ptr<Engine>> LoadOutput(const Conversion& conversion,
+                                           const ConvertOptions& options) {
+  CRIA_ASSIGN_OR_RETURN(platform::File file, conversion.file().OpenToRead());
+  return LoadInConverter(std::move(file), OptionsForCheck(options.num_threads));
 }
 
 bool IsVerifyFolder(const std::filesystem::directory_entry& entry, const std::string& prefix) {
@@ -101,16 +109,21 @@ Result<ConversionCheck> FailOrObstacle(const std::string& model_path, const Erro
 std::span<const char* const> ShortTexts() { return kTexts; }
 
 Result<ConversionCheck> CheckConversion(const std::string& checkpoint_path,
-                                        const std::string& model_path, platform::File model_file,
+                                        const std::string& model_path, const Conversion& conversion,
                                         const ModelConfig& config, const ConvertOptions& options,
                                         std::span<const char* const> texts,
                                         const ProgressCallback& progress) {
-  const double converting_part = ConvertingPartOfVerifying(config);
+  const bool is_f32 = std::ranges::all_of(
+      conversion.report().kinds, [](const auto& kind) { return kind.scheme == Scheme::kF32; });
+  const double converting_part = is_f32 ? 0.0 : ConvertingPartOfVerifying(config);
+  // A model in f32 is compared with itself, which shows whether its predictions are numbers.
   const auto reference =
-      LoadInF32(checkpoint_path, model_path, options,
-                ProgressOfStep(progress, ConvertStep::kVerifying, 0.0, converting_part));
+      is_f32 ? LoadOutput(conversion, options)
+             : LoadInF32(checkpoint_path, model_path, options,
+                         ProgressOfStep(progress, ConvertStep::kVerifying, 0.0, converting_part));
   if (!reference) {
     const Error& error = reference.error();
+    if (is_f32) return FailOrObstacle(model_path, error);
     if (error.code() == ErrorCode::kCancelled) return std::unexpected(error);
     // The checkpoint was converted a moment ago.
     return ConversionCheck{.obstacle =
@@ -120,7 +133,7 @@ Result<ConversionCheck> CheckConversion(const std::string& checkpoint_path,
                                          error.message(),
                                      error.remedy())};
   }
-  const auto model = Engine::Load(std::move(model_file), OptionsForCheck(options.num_threads));
+  const auto model = LoadOutput(conversion, options);
   if (!model) return FailOrObstacle(model_path, model.error());
   const auto comparison =
       Compare(**reference, **model, texts,
@@ -138,7 +151,7 @@ Result<ConversionCheck> CheckConversion(const std::string& checkpoint_path,
     return Fail(ErrorCode::kInvalidFile,
                 model_path + ": failed the verification: it predicts values that are not finite");
   }
-  return ConversionCheck{.comparison = *comparison};
+  return ConversionCheck{.comparison = *comparison, .is_f32 = is_f32};
 }
 
 void RemoveAbandonedChecks(const std::string& model_path) {
@@ -158,7 +171,12 @@ void RemoveAbandonedChecks(const std::string& model_path) {
   }
 }
 
-std::string ComparisonText(const LogitComparison& comparison) {
+std::string CheckText(const ConversionCheck& check) {
+  const LogitComparison& comparison = check.comparison;
+  if (check.is_f32) {
+    return Format("verified: its predictions are finite numbers at {} positions",
+                  comparison.num_positions);
+  }
   return Format(
       "verified against f32 at {} positions: logits differ by at most {:.3g}, KL divergence {:.2g} "
       "nats, the most likely token is the same at {:.1f}%",

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "converter/convert.h"
-#include "core/platform.h"
 #include "cria/error.h"
 #include "llm/measure/logit_comparison.h"
 
@@ -20,19 +19,22 @@ std::span<const char* const> ShortTexts();
 
 struct ConversionCheck {
   LogitComparison comparison;
+  // All of the model is in f32. There is nothing to compare it with, and only that its predictions
+  // are finite was checked.
+  bool is_f32 = false;
   // Why the models could not be compared, which says nothing against the model: for example, there
   // is no room for the checkpoint in f32, or it has changed. With kUnsupported, the vocabulary can
   // express none of the texts.
   std::optional<Error> obstacle = {};
 };
 
-// Compares what a model file that will have the name `model_path` predicts for `texts`, each in
-// windows of the model's context, with what the checkpoint in f32 predicts. For this, it converts
-// the checkpoint into a temporary file beside the model file, of four bytes for each parameter, and
-// loads both models. `config` is the checkpoint's. `progress` may cancel. Fails if something is
-// wrong with the model.
+// Compares what a converted model, which will have the name `model_path`, predicts for `texts`,
+// each in windows of the model's context, with what the checkpoint in f32 predicts. For this, it
+// converts the checkpoint into a temporary file beside the model file, of four bytes for each
+// parameter, and loads both models. `config` is the checkpoint's. `progress` may cancel. Fails if
+// something is wrong with the model.
 Result<ConversionCheck> CheckConversion(const std::string& checkpoint_path,
-                                        const std::string& model_path, platform::File model_file,
+                                        const std::string& model_path, const Conversion& conversion,
                                         const ModelConfig& config, const ConvertOptions& options,
                                         std::span<const char* const> texts,
                                         const ProgressCallback& progress);
@@ -42,6 +44,6 @@ Result<ConversionCheck> CheckConversion(const std::string& checkpoint_path,
 void RemoveAbandonedChecks(const std::string& model_path);
 
 // "verified against f32 at 61 positions: …"
-std::string ComparisonText(const LogitComparison& comparison);
+std::string CheckText(const ConversionCheck& check);
 
 }  // namespace cria::cli

@@ -1,6 +1,7 @@
 #include <cstdio>
 #include <exception>
 #include <memory>
+#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -239,6 +240,7 @@ cria::Status PrepareOptions(Arguments& arguments) {
         std::string(flag) +
             (arguments.rounds ? " goes without --fast" : " needs --calibrate or --calibrate-self"));
   }
+  cria::cli::SetMemoryAdvice("--fast takes less, because it reads one tensor after another");
   cria::CalibrationOptions& calibration = options.calibration.emplace();
   CRIA_RETURN_IF_ERROR(cria::CheckOptions(options));
   calibration.max_tokens = arguments.calibration_tokens;
@@ -273,14 +275,12 @@ cria::Status PrintSchemes(const Arguments& arguments, ConversionBar& bar) {
   return {};
 }
 
-// Whether to compare the model with the checkpoint in f32. A model in f32 would be compared with
-// itself.
+// Whether to compare the model with the checkpoint in f32.
 bool IsToBeVerified(const Arguments& arguments, const cria::ModelConfig& config) {
   if (arguments.plan_only) return false;
   if (arguments.verify_path) return true;
-  return arguments.verify.value_or(arguments.options.weights != cria::Scheme::kF32 &&
-                                   cria::CountParameters(config) <=
-                                       cria::cli::kMaxCheckedParameters);
+  return arguments.verify.value_or(cria::CountParameters(config) <=
+                                   cria::cli::kMaxCheckedParameters);
 }
 
 // The sentence for the user. Fails if something is wrong with the model.
@@ -288,13 +288,12 @@ cria::Result<std::string> Verify(const Arguments& arguments, const cria::Convers
                                  const cria::ModelConfig& config, ConversionBar& bar) {
   const char* const text =
       arguments.verify_path ? arguments.options.error_texts[0].c_str() : nullptr;
-  CRIA_ASSIGN_OR_RETURN(cria::platform::File file, conversion.file().OpenToRead());
   CRIA_ASSIGN_OR_RETURN(
       const cria::cli::ConversionCheck check,
       cria::cli::CheckConversion(
-          arguments.checkpoint, arguments.output, std::move(file), config, arguments.options,
+          arguments.checkpoint, arguments.output, conversion, config, arguments.options,
           text != nullptr ? std::span(&text, 1) : cria::cli::ShortTexts(), bar.Callback()));
-  if (!check.obstacle) return cria::cli::ComparisonText(check.comparison);
+  if (!check.obstacle) return cria::cli::CheckText(check);
   // Other texts would help.
   const bool is_asked_for = arguments.verify == true || arguments.verify_path;
   if (is_asked_for && check.obstacle->code() == cria::ErrorCode::kUnsupported) {
@@ -406,9 +405,11 @@ int Run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   cria::cli::TakeClosedStreams();
-  cria::cli::InstallEndHandlers("cria-convert");
+  cria::cli::InstallEndHandlers("cria-convert", "fewer threads (-t) take less");
   try {
     return Run(argc, argv);
+  } catch (const std::bad_alloc&) {
+    cria::cli::EndWithoutMemory();
   } catch (const std::exception& exception) {
     // Errors of a checkpoint are values; only another library throws here.
     std::fprintf(stderr, "cria-convert: error: %s\n",

@@ -25,8 +25,9 @@ class StepProgress {
   Whole Update(const ConvertProgress& progress);
 
  private:
-  std::array<uint64_t, kNumConvertSteps + 1> begins_{};  // Of each step, and the end of the last.
-  std::array<size_t, kNumConvertSteps> numbers_{};       // From 1 on; steps without cost have none.
+  // Where each step begins, and the last one ends.
+  std::array<uint64_t, kNumConvertSteps + 1> begins_{};
+  std::array<size_t, kNumConvertSteps> numbers_{};  // From 1 on; steps without cost have none.
   size_t num_steps_ = 0;
   size_t step_ = 0;        // The current one.
   bool is_begun_ = false;  // The current step has reported.

@@ -10,7 +10,8 @@ namespace cria::cli {
 
 // What the base predicts at one position: all of the vocabulary, or its most likely tokens.
 struct BaseDistribution {
-  // Of each token, in the order of `tokens`; all plus one number, which log_sum has.
+  // One for each token, in the order of `tokens`. All have the same number added, which log_sum
+  // has.
   std::span<const float> log_probabilities;
   double log_sum = 0.0;  // What must be subtracted.
   // The most likely one first; empty: all tokens of the vocabulary, in their order.

@@ -18,7 +18,7 @@ struct Estimate {
 
 // How a model's predictions differ from a base's.
 struct BaseSummary {
-  Estimate negative_log_likelihood;  // Of the base, nats.
+  Estimate negative_log_likelihood;  // The base's, in nats.
   Estimate difference;               // The model's negative log-likelihood minus the base's.
   Estimate divergence;               // Kullback-Leibler, nats.
   // Percentiles of the divergence: 50, 90, 95, 99 and 99.9.

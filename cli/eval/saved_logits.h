@@ -58,7 +58,7 @@ class SavedLogits {
   static Result<SavedLogits> Open(const std::string& path);
 
   const SavedLogitsOf& of() const { return of_; }
-  // Of the beginning of the file and its length.
+  // Identifies the beginning of the file and its length.
   const Digest& digest() const { return digest_; }
   // The distribution at a position, which is valid until the next call, and the negative
   // log-likelihood of the text's token there.

@@ -35,7 +35,7 @@
 namespace cria::cli {
 namespace {
 
-// Of the command that runs.
+// What the command that runs knows of its ranks.
 struct Ranks {
   ranks::RankedLoader* loader = nullptr;  // Null: no ranks run.
   size_t num_running = 0;

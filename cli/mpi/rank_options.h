@@ -24,7 +24,7 @@ struct RankOptions {
   bool has_network = false;  // It was given.
   ranks::Network network = {.bytes_per_second = 1e9 / 8, .latency_seconds = 0.2e-3};
 
-  // The same with weights for `count` ranks.
+  // The options of the link, with weights for `count` ranks.
   ranks::LinkOptions LinkOf(size_t count) const {
     ranks::LinkOptions all = link;
     if (all.weights.empty()) all.weights.assign(count, 1.0);

@@ -52,7 +52,7 @@ uint64_t PackedBytesOf(const MemoryPlan& plan) {
          BytesOf(plan, "other experts");
 }
 
-// Of the feed-forward of most layers.
+// The channels that a rank has in the feed-forward of most layers.
 size_t ChannelsOf(const ranks::RankShare& share) {
   return share.expert_channels.size() != 0 ? share.expert_channels.size() : share.channels.size();
 }
@@ -117,9 +117,9 @@ double ReadBandwidth(const raspberry_pi::Board* board) { return board->read_band
 // Seconds that one token takes, according to a simple model: a board reads its part of the weights,
 // and nothing is sent meanwhile. Attention is not counted.
 struct Prediction {
-  std::vector<double> reading;  // Of each rank.
+  std::vector<double> reading;  // One for each rank.
   double exchanging = 0.0;
-  double alone = 0.0;  // Of the fastest of the boards, if it had the memory.
+  double alone = 0.0;  // The fastest board's, if it had the memory.
 
   // All wait for it.
   size_t SlowestRank() const {

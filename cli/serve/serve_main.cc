@@ -36,7 +36,7 @@ int Run(int argc, char** argv) {
 int main(int argc, char** argv) {
   cria::cli::TakeClosedStreams();
   cria::platform::UseOneHeap();
-  cria::cli::InstallEndHandlers("cria-serve");
+  cria::cli::InstallEndHandlers("cria-serve", "ask for less context or fewer threads");
   try {
     return Run(argc, argv);
   } catch (const std::exception& exception) {

@@ -15,13 +15,13 @@ namespace cria {
 // computes of these products, and a matrix that reads that and whose products, or their norm, are
 // added to the hidden rows; those of an expert with a weight for each row.
 struct Block {
-  PlannedTensor* norm;         // Of the inputs, or null.
+  PlannedTensor* norm;         // The inputs' norm, or null.
   PlannedTensor* output_norm;  // Or null.
   PlannedTensor* first;
   PlannedTensor* first_bias;  // Null if the model has none, as is second_bias.
   PlannedTensor* second;
   PlannedTensor* second_bias;
-  size_t inner_channels;  // That the second matrix reads.
+  size_t inner_channels;  // How many the second matrix reads.
   // From products with their bias, [rows, channels], which it overwrites, to output [rows,
   // inner_channels].
   std::function<void(MatrixView products, MatrixView output)> inner;

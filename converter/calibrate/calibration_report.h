@@ -7,7 +7,7 @@ namespace cria {
 
 // How often a model's most likely next token is the checkpoint's.
 struct FirstChoices {
-  size_t num_tokens = 0;  // That were compared.
+  size_t num_tokens = 0;  // How many were compared.
   size_t num_same = 0;
 };
 
@@ -22,10 +22,10 @@ struct CalibrationReport {
   // Whether there are fewer tokens than twice the inputs of the widest matrix.
   bool has_few_tokens = false;
   size_t num_resumed_layers = 0;  // Which an earlier run had done.
-  size_t num_experts = 0;         // Of all layers together.
-  // Of these, whose matrices are rounded because too few tokens reach them.
+  size_t num_experts = 0;         // In all layers together.
+  // Experts whose matrices are rounded because too few tokens reach them.
   size_t num_rounded_experts = 0;
-  FirstChoices first_choices;  // Of tokens that were held back.
+  FirstChoices first_choices;  // For tokens that were held back.
 };
 
 // What the layers so far gave to the report.

@@ -12,7 +12,7 @@ namespace cria {
 
 // What outputs a matrix should have.
 enum class OutputKind : uint8_t {
-  kProducts,  // Of the checkpoint's matrix with its inputs.
+  kProducts,  // The checkpoint's matrix times its inputs.
   kOthers,
 };
 

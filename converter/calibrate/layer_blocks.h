@@ -23,19 +23,19 @@ struct Mixture {
   // Gives the plan what was changed in the experts' tensors.
   void Join();
 
-  PlannedTensor* norm = nullptr;         // Of the inputs, or null.
+  PlannedTensor* norm = nullptr;         // The inputs' norm, or null.
   PlannedTensor* output_norm = nullptr;  // Or null.
   PlannedTensor* router = nullptr;
   PlannedTensor* router_bias = nullptr;  // Null if there is none, like the next one.
-  PlannedTensor* shared_gate = nullptr;  // Of the shared expert.
+  PlannedTensor* shared_gate = nullptr;  // The shared expert's.
   std::vector<Block> experts;
   std::optional<Block> shared;  // The expert that all rows read.
 
-  // Of all experts, in the plan, and apart.
+  // The matrices of all experts, in the plan, and apart.
   PlannedTensor* all_first = nullptr;
   PlannedTensor* all_second = nullptr;
   std::vector<PlannedTensor> first;   // [experts]
-  std::vector<PlannedTensor> second;  // The same.
+  std::vector<PlannedTensor> second;  // Also apart.
 
   // The experts, and then the shared one.
   size_t num_blocks() const { return experts.size() + (shared ? 1 : 0); }

@@ -25,7 +25,7 @@ void AddBias(std::span<const float> bias, MatrixView rows);
 // What the attention of one layer takes besides its input.
 struct AttentionWeights {
   std::vector<float> q_norm;  // [head_dim], or [query_channels] if it is joint, or empty.
-  std::vector<float> k_norm;  // The same of keys.
+  std::vector<float> k_norm;  // The keys' norm.
 };
 
 // The cosines and sines of a kind of layers; empty for layers without rope.

@@ -17,7 +17,7 @@ struct CalibratedMatrix {
   Matrix values;                  // What is stored stands for: [output_channels, input_channels].
   std::vector<std::byte> data;    // As in the model file.
   std::vector<std::byte> scales;  // The same.
-  QuantizationError error;        // Of the weights.
+  QuantizationError error;        // The weights' error.
   // Squared errors of the outputs on held-back text, in relation to those of plain rounding.
   double held_back_ratio = 1.0;
   // Whether the codes are those of RowSolver; otherwise, each weight was rounded.

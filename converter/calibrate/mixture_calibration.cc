@@ -42,7 +42,7 @@ class MixtureCalibration {
   struct Pass {
     ActivationFile& hidden;
     ActivationFile& sum;
-    std::vector<WeightedRows> routes;  // Of the mixture's blocks.
+    std::vector<WeightedRows> routes;  // One for each of the mixture's blocks.
   };
 
   // Routes all rows, and begins their sums with zeros.
@@ -91,7 +91,7 @@ class MixtureCalibration {
                            .stored = add_to(stored_.sum, stored_weights)});
   }
 
-  // Of all tokens; 0 where the block is not chosen.
+  // One for each token; 0 where the block is not chosen.
   std::vector<float> WeightsOfTokens(const WeightedRows& route) const {
     std::vector<float> weights(run_.tokens.ids.size());
     for (size_t i = 0; i < route.rows.size(); ++i) weights[route.rows[i]] = route.weights[i];

@@ -19,7 +19,7 @@ namespace {
 constexpr uint64_t kLayerFormat = 2;
 // Activations that are copied at once.
 constexpr size_t kRowsPerCopy = 1024;
-// Of a tensor's part; enough to know it again.
+// So many elements of a part of a tensor are enough to know it again.
 constexpr size_t kIdentifyingElements = 1024;
 
 class ByteWriter {

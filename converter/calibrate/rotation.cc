@@ -42,7 +42,7 @@ bool FoldGain(std::span<const float> gain, PlannedTensor& norm,
 
 // Returns false, and leaves a plan that is of no use, if a gain has no inverse.
 Result<bool> RotatePlan(const ModelConfig& config, FilePlan& plan) {
-  // Of these, a layer has those of its kind.
+  // A layer has the halves of its kind.
   struct Half {
     TensorRole norm;
     std::vector<TensorRole> readers;
@@ -145,7 +145,7 @@ class Trial {
   const ProgressCallback& progress_;
   const ModelConfig& config_;
   std::vector<size_t> windows_;
-  uint64_t num_layers_ = 0;  // That ran, in all runs.
+  uint64_t num_layers_ = 0;  // Layers that ran, in all runs.
 };
 
 }  // namespace

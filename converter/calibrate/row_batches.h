@@ -23,7 +23,7 @@ struct RowBatch {
   std::vector<Segment> segments;
 };
 
-// Those of all tokens: some whole windows each, and every window is a segment.
+// The batches of all tokens: some whole windows each, and every window is a segment.
 std::vector<RowBatch> BatchAllRows(const CalibrationTokens& tokens);
 
 // Those of some tokens, in ascending order: first the rows that are not held back, in a segment for
@@ -31,7 +31,7 @@ std::vector<RowBatch> BatchAllRows(const CalibrationTokens& tokens);
 std::vector<RowBatch> BatchSomeRows(const CalibrationTokens& tokens,
                                     std::span<const uint32_t> rows);
 
-// Of all batches together.
+// Rows of all batches together.
 size_t NumRows(std::span<const RowBatch> batches, bool is_held_back);
 
 }  // namespace cria

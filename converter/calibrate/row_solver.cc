@@ -26,7 +26,7 @@ constexpr size_t kBatchColumns = 128;
 struct RowSolver::Work {
   ConstMatrixView targets;
   Matrix errors;     // Targets minus the values of the codes.
-  Matrix gradients;  // Of the squared error, halved: errors * moments.
+  Matrix gradients;  // The squared error's, halved: errors * moments.
   std::vector<CodedRow> rows;
   std::vector<float> scratch;
 };

@@ -12,7 +12,7 @@ namespace {
 struct Step {
   size_t matrix = 0;
   size_t option = 0;
-  uint64_t bytes = 0;  // That it adds.
+  uint64_t bytes = 0;  // How many it adds.
   double saved = 0.0;  // Cost, for each of these bytes.
 };
 

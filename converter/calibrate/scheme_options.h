@@ -30,12 +30,12 @@ struct MatrixOptions {
 
 // What was chosen for a matrix.
 struct SchemeChoice {
-  std::string name;  // Of the matrix.
+  std::string name;  // The matrix's name.
   std::vector<SchemeOption> options;
   size_t chosen = 0;
 };
 
-// Those of all matrices in layers, without costs.
+// The choices for all matrices in layers, without costs.
 std::vector<MatrixOptions> AllSchemeOptions(const FilePlan& plan);
 
 // The options, one for each matrix, whose costs have a small sum among those that take at most

@@ -164,10 +164,11 @@ class Measurement {
   // shared one.
   Status RunMixture(const Mixture& mixture, Matrix& exact, std::vector<Matrix>& changed) {
     CRIA_ASSIGN_OR_RETURN(const MixtureSteps steps, MixtureSteps::Read(mixture, config_, threads_));
-    std::vector<MixturePass> passes;  // Of `changed`, which must not move meanwhile.
+    std::vector<MixturePass> passes;  // They refer to `changed`, which must not move meanwhile.
     passes.reserve(changed.size());
     for (const Matrix& hidden : changed) passes.emplace_back(steps, hidden);
-    // Of the exact rows: as they are, and with each of the mixture's matrices changed.
+    // What follows from the exact rows: as they are, and with each of the mixture's matrices
+    // changed.
     const size_t num_matrices = mixture.shared ? 4 : 2;
     MixturePass exact_pass(steps, exact);
     std::vector<MixturePass> new_passes(num_matrices, exact_pass);
@@ -237,7 +238,7 @@ class Measurement {
   FilePlan& plan_;
   std::vector<MatrixOptions>& matrices_;
   size_t measured_option_;
-  std::vector<double> divergences_;  // Of each matrix, summed over the rows.
+  std::vector<double> divergences_;  // One for each matrix, summed over the rows.
   size_t num_rows_ = 0;
   size_t batch_ = 0;
   size_t num_batches_ = 0;

@@ -167,7 +167,7 @@ Result<bool> Balance(const Pair& pair, std::span<const float> gain) {
       SampledRows rows,
       ReadRows(*pair.reader, read, SampleRows(read.source->shape.front(), kSampledRows)));
   const std::vector<float> column_sizes = ColumnSizes(rows);
-  // Of the columns that read one row, the root of their sum of squares.
+  // The root of the sum of squares of the columns that read one row.
   std::vector<float> readers(row_sizes.size());
   std::vector<float> input_sizes(rows.columns);
   for (size_t j = 0; j < rows.columns; ++j) {

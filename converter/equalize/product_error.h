@@ -16,7 +16,7 @@ std::vector<uint64_t> SampleRows(uint64_t num_rows, size_t count);
 struct SampledRows {
   std::vector<float> values;
   size_t columns = 0;
-  TensorLayout layout;  // That of the matrix.
+  TensorLayout layout;  // The matrix's layout.
 };
 
 // Reads these rows of a part, with its factors.

@@ -14,7 +14,7 @@ namespace cria::hub {
 // A hash that the hub gives for a file, in lower-case hexadecimal digits.
 struct ExpectedHash {
   enum class Kind : uint8_t {
-    kSha256,   // Of the content: for files in the hub's storage of large files.
+    kSha256,   // A hash of the content, for files in the hub's storage of large files.
     kGitBlob,  // Git's id of the content: SHA-1 of "blob SIZE", a zero byte, and the content.
   };
   Kind kind;

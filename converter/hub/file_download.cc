@@ -185,7 +185,7 @@ class Downloader {
   PartialFile partial_;
   const FileProgress& progress_;
   std::optional<ContentHash> hash_;
-  bool came_to_end_ = false;  // Of the last try.
+  bool came_to_end_ = false;  // Whether the last try came to the end.
 };
 
 }  // namespace

@@ -22,8 +22,8 @@ struct Retries {
 // What the hub answered, and the last answer of a chain of redirects.
 struct HubAnswer {
   HttpAnswer answer;
-  // Of answers that came from the hub itself, but not from where its redirects lead: what it says
-  // about a file. Empty or 0 if it does not say.
+  // What the hub itself says about a file, but not what servers say to which its redirects lead.
+  // Empty or 0 if it does not say.
   std::string file_hash_digits;
   std::optional<uint64_t> file_bytes;
 };

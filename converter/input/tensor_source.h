@@ -27,7 +27,7 @@ struct TensorShard {
 struct TensorSource {
   std::string name = {};  // The checkpoint's name.
   ElementType type = ElementType::kF32;
-  std::vector<uint64_t> shape = {};  // Of the whole tensor, outermost first.
+  std::vector<uint64_t> shape = {};  // The whole tensor's, outermost first.
   std::shared_ptr<const platform::File> file = {};
   uint64_t offset = 0;  // From the start of the file.
 

@@ -23,8 +23,9 @@ Result<std::vector<AddedToken>> ReadAddedTokens(const nlohmann::json& tokenizer,
 // Fails if a token is "normalized", which means that it is searched for in text that the normalizer
 // of this tokenizer.json has changed, and this is not the same as searching in the text itself.
 // Special tokens may be: only a template writes them, which means them wherever they stand. (Behind
-// the normalizer Prepend, Hugging Face's fast tokenizers find also these only after a space, and
-// their slow ones everywhere, as this runtime does.)
+// the normalizer Prepend, as in Llama 2's first files, the library tokenizers finds also these only
+// after a space, so that a turn would not end. The class that transformers has for such files finds
+// them everywhere, as this runtime does.)
 Status CheckNormalizedTokens(const nlohmann::json& tokenizer, std::span<const AddedToken> tokens,
                              std::string_view where);
 

@@ -9,7 +9,7 @@ namespace cria {
 // the decoder does with the hidden state.
 void RotateRows(size_t columns, std::span<float> values);
 
-// The same for each column.
+// Rotates each column instead.
 void RotateColumns(size_t columns, std::span<float> values);
 
 }  // namespace cria

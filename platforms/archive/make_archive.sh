@@ -7,8 +7,8 @@ architecture=$1 build=$2 usr=$3 demo_model=$4 archive=$5
 sources=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 fail() { echo "make_archive: $*" >&2; exit 1; }
 
-# Libraries that each system of Debian has.
-in_every_debian='^(libc|libm|libstdc\+\+|libgcc_s|libtinfo|ld-linux[a-z0-9-]*)\.so'
+# Libraries that each system of Debian has; dpkg and grep need those of md and pcre2.
+in_every_debian='^(libc|libm|libstdc\+\+|libgcc_s|libtinfo|libmd|libpcre2-8|ld-linux[a-z0-9-]*)\.so'
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT

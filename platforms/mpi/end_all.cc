@@ -20,7 +20,7 @@ struct Step {
 };
 constexpr std::array<Step, 2> kSteps = {{{5000, SIGTERM}, {2000, SIGKILL}}};
 
-// Of a process of its own, which has only calls that are safe after a fork.
+// What a process of its own does, which has only calls that are safe after a fork.
 [[noreturn]] void EndLauncher(int launcher) {
   for (const Step& step : kSteps) {
     pollfd waiting = {.fd = launcher, .events = POLLIN, .revents = 0};

@@ -17,7 +17,7 @@ void LateRank::Update(size_t rank, const RankProgress& progress, Clock::time_poi
 }
 
 void LateRank::Restart(Clock::time_point now) {
-  // Those that are told of changes restart, too.
+  // Ranks that are told of changes restart, too.
   ++num_changes_;
   for (Known& known : ranks_) known.since = now;
 }

@@ -12,11 +12,11 @@ namespace cria::mpi {
 
 // How far the main thread of a rank has come. Ranks send it to each other.
 struct RankProgress {
-  uint64_t num_exchanges = 0;  // That have begun. All ranks take part in the same ones.
-  uint32_t num_phases = 0;     // That were entered.
+  uint64_t num_exchanges = 0;  // Exchanges that have begun. All ranks take part in the same ones.
+  uint32_t num_phases = 0;     // Phases that were entered.
   RankPhase phase = RankPhase::kComputing;
   bool waits = false;  // In an exchange.
-  // Of rank 0, which watches all: the changes that it has seen. The others watch only rank 0, which
+  // The changes that rank 0 has seen, which watches all. The others watch only rank 0, which
   // may itself wait for a rank that gets on.
   uint32_t num_seen = 0;
 

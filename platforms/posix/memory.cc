@@ -99,7 +99,7 @@ PageBlock::~PageBlock() {
 }
 
 void MakeResident(std::span<std::byte> memory) {
-#ifdef MADV_POPULATE_WRITE  // Of Linux 5.14.
+#ifdef MADV_POPULATE_WRITE  // Since Linux 5.14.
   const PageRange pages = PagesOf(memory);
   if (pages.bytes != 0) madvise(pages.begin, pages.bytes, MADV_POPULATE_WRITE);
 #else

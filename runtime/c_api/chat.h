@@ -13,7 +13,7 @@ struct cria_chat {
   std::shared_ptr<cria::c_api::LoadedModel> model;
   cria::c_api::Generation generation;
   std::unique_ptr<cria::Session> session;
-  cria::Conversation conversation;  // Of the session.
+  cria::Conversation conversation;  // Uses the session.
   std::atomic<uint32_t> context_used = 0;
   std::atomic<bool> cancel = false;
   std::atomic<bool> is_in_use = false;

@@ -45,7 +45,7 @@ class ModelUse {
 
  private:
   const LoadedModel* model_ = nullptr;
-  ModelUse* outer_ = nullptr;  // Of the same thread.
+  ModelUse* outer_ = nullptr;  // The use around this one, by the same thread.
 };
 
 }  // namespace cria::c_api

@@ -155,8 +155,8 @@ bool HasArmInt8Matrices();
 
 // The current state of the processor; absent if the system does not provide it.
 struct ProcessorState {
-  std::optional<double> temperature_celsius;  // Of its hottest sensor.
-  std::optional<uint64_t> frequency_hz;       // Of the fastest processor that is allowed.
+  std::optional<double> temperature_celsius;  // The hottest sensor's.
+  std::optional<uint64_t> frequency_hz;  // The frequency of the fastest processor that is allowed.
 };
 ProcessorState ReadProcessorState();
 

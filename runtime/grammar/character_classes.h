@@ -22,7 +22,7 @@ class CharacterSet {
   void Normalize();
   // Makes it the set of all other code points. It must be normalized, and stays so.
   void Complement();
-  // Of normalized sets.
+  // Both sets must be normalized.
   CharacterSet Intersection(const CharacterSet& other) const;
 
   std::span<const CodePointRange> ranges() const { return ranges_; }

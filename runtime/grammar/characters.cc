@@ -43,7 +43,7 @@ bool IsInRanges(std::span<const CodePointRange> ranges, uint32_t code_point) {
 // The characters of the ranges that a JSON string escapes.
 Node EscapedCharacters(Expressions& expressions, std::span<const CodePointRange> ranges) {
   ByteSet letters;
-  std::array<ByteSet, 2> last_digits;  // Of U+000X and U+001X.
+  std::array<ByteSet, 2> last_digits;  // X of U+000X and U+001X.
   const auto add = [&](uint32_t code_point) {
     if (!IsInRanges(ranges, code_point)) return;
     if (const char letter = ShortEscape(code_point); letter != 0) {

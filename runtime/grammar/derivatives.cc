@@ -222,8 +222,9 @@ uint32_t Expressions::Rest(Node node) {
   return rest;
 }
 
-// Of an intersection or complement: the way to an expression of which the rest is known, by breadth
-// first. All expressions on the way get their rest, or if there is none, all that were visited.
+// Finds the shortest way from an intersection or complement to an expression whose rest is known,
+// by searching breadth first. All expressions on the way get their rest, or if there is no such
+// way, all that were visited.
 uint32_t Expressions::Explore(Node node) {
   const size_t base = store_.stack_size();
   size_t best = SIZE_MAX;  // Index of the last one of the shortest way.

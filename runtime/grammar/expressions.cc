@@ -360,7 +360,7 @@ void Expressions::ShareHeads(size_t base) {
 Node Expressions::BuildList(NodeKind kind, size_t base) {
   std::span<uint32_t> list = store_.StackFrom(base);
   const bool is_choice = kind == NodeKind::kChoice;
-  if (list.back() == kNothing) return kNothing;  // Of an intersection, from its sets.
+  if (list.back() == kNothing) return kNothing;  // An intersection's sets made it.
   size_t num_matching_empty = 0;
   for (const Node node : list) num_matching_empty += MatchesEmpty(node) ? 1 : 0;
   if (list.back() == kEmpty && list.size() > 1) {

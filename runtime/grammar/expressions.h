@@ -108,7 +108,7 @@ class Expressions {
 
  private:
   void SetTooSmall();
-  // Of the stack, for expressions of a list: all from `base` on, which it removes.
+  // Combines the expressions of a list: all of the stack from `base` on, which it removes.
   Node Combine(NodeKind kind, size_t base, bool share_heads = true);
   void Flatten(NodeKind kind, size_t base);
   void MergeSets(NodeKind kind, size_t base);
@@ -149,7 +149,7 @@ class Expressions {
   size_t num_classes_ = 1;
   uint32_t num_rules_ = 0;
   Node first_collected_ = 0;  // Nodes from here on were made after Finish; 0 before it.
-  size_t depth_ = 0;          // Of recursive calls of PushDerivatives.
+  size_t depth_ = 0;          // How many calls of PushDerivatives are in each other.
   uint64_t work_ = 0;         // Steps since BeginWork.
 };
 

@@ -18,7 +18,7 @@
 namespace cria::grammar {
 namespace {
 
-constexpr size_t kMaxGbnfDepth = 200;  // Of groups.
+constexpr size_t kMaxGbnfDepth = 200;  // Groups within groups.
 
 // Line and column are both counted from 1; the column in characters.
 std::unexpected<Error> FailGbnf(ErrorCode code, std::string_view text, size_t position,
@@ -33,7 +33,7 @@ std::unexpected<Error> FailGbnf(ErrorCode code, std::string_view text, size_t po
 
 struct GbnfRule {
   std::string_view name;
-  size_t position;  // Of its definition; until there is one, of its first use.
+  size_t position;  // Where it is defined; until it is, where it was first used.
   Node node;
   bool is_defined = false;
 };

@@ -15,7 +15,7 @@
 namespace cria::grammar {
 namespace {
 
-// Of schemas that contain themselves without end.
+// How many schemas that contain themselves without end are left out.
 constexpr int kMaxExcluded = 16;
 
 constexpr const char* kTooLarge =

@@ -9,7 +9,7 @@ namespace {
 
 // How many masks are kept, besides one that is not.
 constexpr size_t kKeptMasks = 32;
-// Of small memory, the masks take no more than this part, but for two.
+// Masks beyond two take no more than this part of a small memory.
 constexpr size_t kMasksPart = 4;
 // Sizes within the memory are multiples of this.
 constexpr size_t kAlignment = 8;

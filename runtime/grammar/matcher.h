@@ -20,7 +20,7 @@ struct AllowedTokens {
   std::span<const uint64_t> words;  // [vocab / 64, rounded up]: bit id % 64 of word id / 64. Valid
                                     // until the matcher's next call.
   bool may_end = false;             // The text may end here.
-  size_t count = 0;                 // Of the bits.
+  size_t count = 0;                 // How many bits are set.
   int32_t single = -1;              // The only one of them, if the text may not end either.
 };
 

@@ -38,8 +38,8 @@ struct PatternItem {
   // The last part of a sequence or choice; the only one of a repetition or look-ahead; the index of
   // the first range of characters.
   uint32_t child = 0;
-  uint32_t min = 0;  // Of a repetition; the number of ranges of characters.
-  uint32_t max = 0;  // Of a repetition; may be kUnbounded.
+  uint32_t min = 0;  // A repetition's minimum, or the number of ranges of characters.
+  uint32_t max = 0;  // A repetition's maximum, which may be kUnbounded.
   // What it is as an expression, if that is known; only of plain ones.
   Node node = UINT32_MAX;
 };

@@ -66,7 +66,7 @@ void Expressions::SettleRules() {
       const auto node = static_cast<Node>(upwards ? i : count - 1 - i);
       if (!HasRule(node)) continue;
       const Node a = body_of(store_.a(node));
-      // Of a repetition, how often at least.
+      // The second part of a repetition is how often it occurs at least.
       const bool is_repeat = store_.kind(node) == NodeKind::kRepeat;
       const Node b = is_repeat ? store_.b(node) : body_of(store_.b(node));
       bool matches_empty = false;
@@ -147,7 +147,7 @@ Node Expressions::FindLeftRecursion(Node start) {
     const size_t parts = store_.stack_size();
     PushLeftParts(node);
     for (const Node part : store_.StackFrom(parts)) {
-      // Those under way that are above `part` make the circle, and one of them is a rule.
+      // The nodes under way that are above `part` make the circle, and one of them is a rule.
       if (!store_.Has(part, kUnderWay)) continue;
       for (size_t i = parts; i > base && found == kNothing; --i) {
         const Node other = store_.stack(i - 1);

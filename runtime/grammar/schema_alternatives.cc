@@ -123,7 +123,7 @@ bool SchemaCases::AddAlternative(Case& target, const Item& item, size_t index) {
     default:
       break;
   }
-  // Of these, one part does not match its schema.
+  // The negation of these means that one part does not match its schema.
   const size_t parts = item.keyword == Keyword::kContains      ? 2
                        : item.value.is(Kind::kDict)            ? item.value.dict->entries.size()
                        : item.keyword == Keyword::kPrefixItems ? ListOf(item).size()

@@ -39,7 +39,7 @@ SchemaObjects::SchemaObjects(SchemaTranslator& translator, const Case& found)
     : translator_(translator),
       e_(translator.expressions()),
       names_(translator.text().AnyCharacters()) {
-  // Those that `properties` names come first, then those that must be there.
+  // Properties that `properties` names come first, then those that must be there.
   std::vector<const Item*> items;
   for (const Item& item : found.items) {
     if (TypesOfKeyword(item.keyword) != kObjectType) continue;

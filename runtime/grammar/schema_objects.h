@@ -61,7 +61,7 @@ class SchemaObjects {
   SchemaTranslator& translator_;
   Expressions& e_;
   std::vector<Property> properties_;
-  std::vector<const jinja::Dict*> sources_;  // Of the properties' schemas.
+  std::vector<const jinja::Dict*> sources_;  // Where the properties' schemas are.
   std::vector<Node> patterns_;
   std::vector<const Item*> demands_;
   Node names_;  // All names that are allowed.

@@ -48,7 +48,7 @@ class SchemaTranslator final : private SchemaCases {
   // What has been translated, so that each conjunction is translated once.
   struct Known {
     std::vector<Term> terms;
-    uint32_t hash;  // Of the terms, in any order.
+    uint32_t hash;  // Does not depend on the order of the terms.
     Node node = Expressions::kNothing;
     Node rule = Expressions::kNothing;
     bool is_done = false;

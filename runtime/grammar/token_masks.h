@@ -19,7 +19,7 @@ class TokenMasks {
 
   struct Mask {
     std::span<uint64_t> words;  // [vocab / 64, rounded up]: bit id % 64 of word id / 64.
-    uint32_t count = 0;         // Of the tokens.
+    uint32_t count = 0;         // How many tokens it allows.
     int32_t last = -1;          // One of the tokens.
     uint32_t max_rest = 0;      // After the tokens, the text can be ended with so few bytes.
     uint32_t min_rest = 0;      // The smallest one, of all that can go on.
@@ -38,8 +38,8 @@ class TokenMasks {
   // For another automaton.
   void Clear();
 
-  // Of the last state of `path`. All of `path` is in use; behind it, there is room for kRoom
-  // states.
+  // The mask of the last state of `path`. All of `path` is in use; behind it, there is room for
+  // kRoom states.
   Result<const Mask*> Find(Automaton& automaton, std::span<State> path);
   // Only tokens after which `max_rest` bytes can end the text. Valid until the next call.
   Result<const Mask*> FindWithin(Automaton& automaton, std::span<State> path, uint32_t max_rest);

@@ -64,7 +64,7 @@ class TokenTable {
   static constexpr uint8_t kFirstPlain = ' ';
   static constexpr uint8_t kLastPlain = '~';
 
-  // Those that begin with this byte: the plain ones, or the others.
+  // The tokens that begin with this byte: the plain ones, or the others.
   std::span<const Entry> Beginning(uint8_t byte, bool plain) const {
     const Order& order = orders_[plain ? 1 : 0];
     return order.entries.subspan(order.begins[byte], order.begins[byte + 1] - order.begins[byte]);

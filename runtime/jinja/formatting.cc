@@ -24,12 +24,23 @@ void AddFormatted(Context& context, const Text& format, const Value* value, Text
   out->Add(format.is_markup ? *Escape(context, &text) : text);
 }
 
+// How a format with braces says which values it wants; one that has both kinds is an error.
+struct BraceIndices {
+  size_t next = 0;         // The value of the next field without a name.
+  bool are_named = false;  // Fields have had indices.
+};
+
 // The value for a field without a name, with an index, or with a name; null if there is none.
-const Value* FindField(Call& call, std::string_view name, size_t* next) {
+const Value* FindField(Call& call, std::string_view name, BraceIndices* indices) {
   const auto& [positional, keywords] = call.given;
-  const auto index = name.empty() ? std::optional(static_cast<int64_t>((*next)++))
+  const auto index = name.empty() ? std::optional(static_cast<int64_t>(indices->next))
                                   : ReadWholeNumber(call.context, name, 10);
   if (index) {
+    if (name.empty()) ++indices->next;
+    indices->are_named |= !name.empty();
+    if (indices->are_named && indices->next > 0) {
+      return call.context.Fail("a format has fields with and without an index"), nullptr;
+    }
     const auto at = static_cast<size_t>(*index);
     return at < positional.size() ? &positional[at] : nullptr;
   }
@@ -252,7 +263,7 @@ Value FormatMethod(Call& call) {
   const std::string_view bytes = Flat(context, format);
   context.ChargeBytes(bytes.size());
   TextBuilder out(context);
-  size_t next = 0;
+  BraceIndices indices;
   for (size_t at = 0; at < bytes.size() && !context.failed();) {
     const size_t brace = std::min(bytes.find_first_of("{}", at), bytes.size());
     const std::string_view rest = bytes.substr(brace);
@@ -266,7 +277,7 @@ Value FormatMethod(Call& call) {
       context.Fail({"a format has '", rest.substr(0, end), "', which is not supported"});
       break;
     }
-    AddFormatted(context, format, FindField(call, name, &next), &out);
+    AddFormatted(context, format, FindField(call, name, &indices), &out);
     at = brace + end + 1;
   }
   return out.Take(format.is_markup);

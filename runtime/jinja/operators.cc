@@ -82,6 +82,27 @@ Value WholeArithmetic(Context& context, Operator op, int64_t a, int64_t b) {
   return Int(result);
 }
 
+struct FloorDivision {
+  double quotient;
+  double remainder;
+};
+
+// Divides as Python does: the remainder is exact and has the divisor's sign, and the quotient is
+// the whole number that belongs to it.
+FloorDivision DivideDown(double x, double y) {
+  double remainder = std::fmod(x, y);
+  double quotient = (x - remainder) / y;  // Nearly whole.
+  if (remainder == 0.0) {
+    remainder = std::copysign(0.0, y);
+  } else if ((remainder < 0.0) != (y < 0.0)) {
+    remainder += y;
+    quotient -= 1.0;
+  }
+  if (quotient == 0.0) return {std::copysign(0.0, x / y), remainder};
+  const double below = std::floor(quotient);
+  return {quotient - below > 0.5 ? below + 1.0 : below, remainder};
+}
+
 Value Arithmetic(Context& context, Operator op, const Value& a, const Value& b) {
   if (a.is(Kind::kNumeral) || b.is(Kind::kNumeral)) {
     context.Fail({"'", kOperatorSymbols[static_cast<size_t>(op)],
@@ -109,9 +130,9 @@ Value Arithmetic(Context& context, Operator op, const Value& a, const Value& b) 
     case Operator::kDivide:
       return Float(x / y);
     case Operator::kFloorDivide:
-      return Float(std::floor(x / y));
+      return Float(DivideDown(x, y).quotient);
     case Operator::kModulo:
-      return Float(x - y * std::floor(x / y));
+      return Float(DivideDown(x, y).remainder);
     default:
       return Float(std::pow(x, y));
   }

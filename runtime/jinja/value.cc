@@ -69,6 +69,7 @@ void AddQuoted(Context& context, const Text& text, TextBuilder* out) {
 void AddFloat(double value, TextBuilder* out) {
   // Like Python, writes the shortest digits that are read as this number, and an exponent only if
   // the number is very large or very small.
+  if (std::isnan(value)) return out->Add("nan", true);  // Its sign is not written.
   const double size = std::abs(value);
   const bool is_plain = size == 0.0 || (size >= 1e-4 && size < 1e16);
   std::array<char, 40> buffer;

@@ -38,7 +38,7 @@ enum class Kind : uint8_t {
   kLoop,       // The variable `loop`.
   kCycler,     // The result of cycler().
   kFunction,   // From Jinja or its host.
-  kMethod,     // Of a string, list or dictionary, with the value that it belongs to.
+  kMethod,     // A string's, list's or dictionary's, with the value that it belongs to.
   kMacro,
 };
 

@@ -99,6 +99,8 @@ Result<Constraint::Next> Constraint::FindNext(std::span<const int32_t> stop_toke
               .is_over = allowed.may_end && allowed.count == 0};
 }
 
+bool Constraint::IsComplete() const { return matcher_.IsComplete(); }
+
 size_t Constraint::CountAllowed(std::span<const int32_t> drafts, size_t max_tokens) {
   size_t count = 0;
   for (const int32_t draft : drafts) {

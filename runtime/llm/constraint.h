@@ -78,6 +78,8 @@ class Constraint {
   Status Try(int32_t token) { return matcher_.Accept(token); }
   void Rewind(size_t num_tokens) { matcher_.Rewind(num_tokens); }
   Status Accept(int32_t token);
+  // Whether the text so far matches. One that ends because of a limit need not.
+  bool IsComplete() const;
 
  private:
   Constraint(platform::PageBlock memory, ConstraintTokens& tokens);

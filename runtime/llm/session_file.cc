@@ -341,7 +341,7 @@ Result<LoadedSession> LoadSession(const std::string& path, SessionContent conten
     return FailInvalid(file, "its variables are no object of JSON for a chat template");
   }
   for (const ChatMessage& message : loaded.conversation.messages) {
-    if (!CheckTemplateVariables(message.fields)) {
+    if (!CheckMessageFields(message.fields)) {
       return FailInvalid(file, "the fields of a message are no object of JSON");
     }
   }

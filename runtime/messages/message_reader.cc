@@ -188,7 +188,7 @@ class ListReader {
 
   const MessageRules& rules_;
   ReadConversation read_;
-  Json fields_;                                              // Of the message that is read.
+  Json fields_;                                              // What the message has that is read.
   std::vector<std::pair<std::string, std::string>> called_;  // Ids and names of earlier calls.
 };
 

@@ -25,8 +25,8 @@ struct LogitCandidate {
 
 // What all ranks must agree on.
 struct LinkOptions {
-  std::vector<double> weights;  // Those of Divide.
-  // Of the sums after o_proj and down_proj.
+  std::vector<double> weights;  // As Divide takes them.
+  // How the sums after o_proj and down_proj are sent.
   WireType wire = WireType::kF32;
 };
 
@@ -119,7 +119,7 @@ class CollectiveLink final : public RankLink {
   std::mutex kv_rows_mutex_;
   std::array<uint32_t, kFirstWords> first_ = {};
   size_t num_words_ = 0;
-  size_t num_candidates_ = 0;  // Of the batch; 0: all.
+  size_t num_candidates_ = 0;  // The batch's; 0: all.
   // With capacity for the largest batch, and one for each rank.
   std::vector<BatchRun> runs_;
   std::vector<ops::KvPageTable> tables_;

@@ -28,7 +28,8 @@ struct Range {
 struct RankShare {
   Range query_heads;
   Range key_value_heads;
-  // Of dense feed-forwards, of each expert, and of the shared expert; empty if there are none.
+  // Channels of dense feed-forwards, of each expert, and of the shared expert; empty if there are
+  // none.
   Range channels;
   Range expert_channels;
   Range shared_expert_channels;

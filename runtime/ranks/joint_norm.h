@@ -28,7 +28,7 @@ class JointNorm {
                    const float* k_norm, Collective& collective) const;
 
  private:
-  // Of one row.
+  // How many channels one row has.
   struct Channels {
     size_t queries = 0;
     size_t keys = 0;
@@ -36,7 +36,7 @@ class JointNorm {
   };
 
   Channels own_;
-  Channels whole_;  // Of all ranks.
+  Channels whole_;  // All ranks' channels.
   // Keys that an earlier rank has, too, are counted there.
   bool counts_keys_ = true;
   float epsilon_ = 0.0f;

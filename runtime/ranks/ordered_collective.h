@@ -53,7 +53,7 @@ class OrderedCollective final : public Collective {
 
   Transport& transport_;
   platform::PageBlock memory_;
-  std::span<std::byte> free_;  // Of the memory, during a Sum.
+  std::span<std::byte> free_;  // What is free of the memory, during a Sum.
   // Capacity for one message for each rank.
   std::vector<Outgoing> outgoing_;
   std::vector<Incoming> incoming_;

@@ -61,7 +61,7 @@ class WireTraffic {
   void Exchange(const Sums& sums, size_t num_ranks, size_t rank) {
     const uint64_t messages = sums.NumExchanges(num_ranks) * (num_ranks - 1);
     if (messages == 0) return;
-    // Those of one sum are of nearly the same size.
+    // The parts of one sum are of nearly the same size.
     Send(messages, DivideRoundingUp(sums.SentBytes(num_ranks, rank), messages));
     Receive(messages);
   }

@@ -47,7 +47,7 @@ struct RankedLoader::Order {
   uint64_t chunk_tokens;
   uint64_t min_logit_rows;
   uint64_t num_checkpoints;  // UINT64_MAX: absent.
-  uint32_t wants_drafts;     // Of rank 0.
+  uint32_t wants_drafts;     // Whether rank 0 wants drafts.
 };
 
 EngineOptions FollowerOptions(EngineOptions options) {

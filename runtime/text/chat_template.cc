@@ -6,6 +6,7 @@
 
 #include "jinja/json_reader.h"
 #include "jinja/text.h"
+#include "text/thinking_variables.h"
 
 namespace cria {
 namespace {
@@ -13,6 +14,7 @@ namespace {
 using jinja::Context;
 using jinja::Entry;
 using jinja::Growing;
+using jinja::Kind;
 using jinja::Trusted;
 using jinja::Untrusted;
 using jinja::Value;
@@ -111,6 +113,12 @@ Status AddVariables(Context& context, std::string_view json, Growing<jinja::Vari
       return Fail(ErrorCode::kUsage, "the template's variable " + std::string(name) +
                                          " cannot be set: it has the value of this conversation");
     }
+    const Kind kind = entry.value.kind;
+    if (std::ranges::contains(kThinkingVariables, name) && kind != Kind::kBool &&
+        kind != Kind::kNone) {
+      return Fail(ErrorCode::kUsage,
+                  "the template's variable " + std::string(name) + " is neither true nor false");
+    }
     globals.Add({name, entry.value});
   }
   return {};
@@ -157,6 +165,12 @@ Status CheckTemplateVariables(std::string_view variables) {
   Context context(LimitsFor({}, variables), nullptr);
   Growing<jinja::Variable> globals(context);
   return AddVariables(context, variables, globals);
+}
+
+Status CheckMessageFields(std::string_view fields) {
+  Context context(LimitsFor({}, fields), nullptr);
+  Growing<Entry> entries(context);
+  return AddFields(context, fields, entries);
 }
 
 std::tm LocalTime() {

@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "text/thinking_variables.h"
+
 namespace cria {
 namespace {
 

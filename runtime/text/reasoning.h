@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -12,10 +11,6 @@
 #include "text/reasoning_tags.h"
 
 namespace cria {
-
-// Names of the variable that turns reasoning on and off, in templates that have one.
-inline constexpr std::array<std::string_view, 2> kThinkingVariables = {"enable_thinking",
-                                                                       "thinking"};
 
 // The variable with which the template turns reasoning on and off; "" if there is none.
 std::string_view ThinkingVariable(const ChatTemplate& chat_template);
@@ -81,9 +76,9 @@ class ReasoningFilter {
   bool begins_in_reasoning_;
   Callback on_text_;
   State state_ = State::kBegin;
-  std::string white_space_;   // Of kBegin.
-  size_t matched_bytes_ = 0;  // Of the tag that is expected.
-  size_t line_feeds_ = 0;     // That end the reasoning so far.
+  std::string white_space_;   // What kBegin holds back.
+  size_t matched_bytes_ = 0;  // How much of the expected tag has come.
+  size_t line_feeds_ = 0;     // Line feeds that end the reasoning so far.
   bool has_reasoning_ = false;
 };
 

@@ -26,7 +26,7 @@ struct BlockFormat {
   Scheme scheme;
   std::string_view name;
   uint16_t inputs;    // Input channels of a block.
-  uint16_t bytes;     // Of a stored block.
+  uint16_t bytes;     // A stored block's bytes.
   uint8_t code_bits;  // Codes are unsigned, except that those of 8 bits are int8.
   uint8_t zero_point;
   uint8_t group_inputs;  // Input channels of a group.

@@ -10,7 +10,7 @@ namespace cria {
 
 // The integers of a block, one for each place where the block has one.
 struct BlockNumbers {
-  uint8_t codes[kMaxBlockInputs] = {};  // Of int8 codes, the bytes.
+  uint8_t codes[kMaxBlockInputs] = {};  // The bytes of int8 codes.
   // f16 or bf16. `minimum` is what is subtracted, so its sign is not always the stored one.
   uint16_t scale = 0;
   uint16_t minimum = 0;

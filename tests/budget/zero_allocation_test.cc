@@ -1,7 +1,6 @@
 // Once a model is loaded, nothing asks for memory: neither reading a prompt, nor choosing tokens,
 // nor turning them into text, nor dropping old ones.
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,82 +11,30 @@
 #include <string>
 #include <vector>
 
+#include "budget/quiet_model.h"
 #include "budget/visible_allocations.h"
 #include "converter/convert.h"
 #include "core/format.h"
 #include "decode/open_sequence.h"
-#include "llm/conversation.h"
+#include "llm/completion.h"
 #include "llm/engine.h"
 #include "llm/generator.h"
+#include "llm/stop_strings.h"
 #include "llm/turn.h"
 #include "support/allocation_watch.h"
 #include "support/block_gguf.h"
-#include "support/convert_model.h"
 #include "support/converted_model.h"
 #include "support/emulation.h"
-#include "support/sleeping_thread.h"
 #include "support/temporary_directory.h"
 #include "support/tiny_checkpoint.h"
-#include "support/unwrap.h"
+#include "text/detokenizer.h"
 #include "xnn/watched_allocator.h"
 
 namespace cria {
 namespace {
 
-using support::AllocationWatch;
-using testing::HasSubstr;
-
 // Before anything else initializes XNNPACK.
 const bool xnnpack_is_watched = xnn::WatchXnnpackAllocations(support::NoteAllocation);
-
-// Prompts longer than two chunks; attention over more tokens than one thread takes at once (256);
-// soon full.
-constexpr size_t kContext = 272;
-constexpr size_t kChunk = 128;
-constexpr size_t kVocabulary = 1024;
-
-// With biases and norms of heads, and layers of two kinds. Small, but so wide that single rows are
-// shared between threads: 256 Ki multiplications in gate and up, and in the head.
-support::CheckpointSpec SharedRowsSpec() {
-  support::CheckpointSpec spec = support::SpecQwen3Biases();
-  spec.config.hidden_size = 256;
-  spec.config.intermediate_size = 512;
-  spec.config.num_hidden_layers = 2;
-  spec.config.layers = {{.rope_theta = 1e6}, {.rope_theta = 1e4, .sliding_window = 16}};
-  spec.config.head_dim = 64;
-  spec.config.vocab_size = kVocabulary;
-  spec.config.max_position_embeddings = 512;
-  support::SetTokenIds(spec);
-  return spec;
-}
-
-// One model of a scheme, converted once for all tests.
-std::string ModelPath(const std::string& name, const ConvertOptions& conversion) {
-  static const support::TemporaryDirectory directory;
-  const auto checkpoint = directory.path() / "checkpoint";
-  if (!std::filesystem::exists(checkpoint)) {
-    support::WriteHuggingFaceDirectory(support::MakeModel(SharedRowsSpec()), checkpoint, {});
-  }
-  const auto path = directory.path() / (name + ".cria");
-  if (!std::filesystem::exists(path)) support::ConvertModel(checkpoint, path, conversion);
-  return path.string();
-}
-
-std::vector<int32_t> SomeTokens(size_t count, size_t first = 0) {
-  std::vector<int32_t> tokens(count);
-  for (size_t i = 0; i < count; ++i) tokens[i] = static_cast<int32_t>((first + i * 37) % 256);
-  return tokens;
-}
-
-// Runs `work`; the test fails if it allocates or fails.
-template <typename Work>
-void ExpectQuiet(const char* phase, const Work& work) {
-  AllocationWatch watch(phase);
-  const Status done = work();
-  const std::string report = watch.Finish();
-  EXPECT_EQ(report, "");
-  EXPECT_TRUE(done) << phase << ": " << done.error().message();
-}
 
 struct SamplingCase {
   const char* name;
@@ -240,22 +187,12 @@ void ExpectQuietEngine(const std::string& path, const EngineOptions& options, bo
   ExpectQuietLogits((*engine)->decoder());
 }
 
-struct SchemeCase {
-  const char* name;
-  ConvertOptions conversion;
-};
-const std::vector<SchemeCase> kSchemeCases = {
-    {"F32", {.weights = Scheme::kF32}},
-    {"Int8", {.weights = Scheme::kQc8w, .embedding = Scheme::kQc8w, .head = Scheme::kQc8w}},
-    {"Int4", {.weights = Scheme::kQb4w, .embedding = Scheme::kQc8w, .head = Scheme::kQc8w}},
-    {"AllInt4", {.weights = Scheme::kQb4w, .embedding = Scheme::kQb4w, .head = Scheme::kQb4w}}};
-
 class ZeroAllocation : public testing::TestWithParam<SchemeCase> {};
 
 TEST_P(ZeroAllocation, AfterLoading) {
   CRIA_NEEDS_ALLOCATIONS_TO_BE_SEEN();
   ASSERT_TRUE(xnnpack_is_watched);
-  const std::string path = ModelPath(GetParam().name, GetParam().conversion);
+  const std::string path = ModelPath(GetParam());
   // By turns, so that every number of threads and every type meets both.
   bool mapped = false;
   for (const KvType kv_type : {KvType::kF32, KvType::kF16, KvType::kInt8}) {
@@ -314,14 +251,6 @@ TEST(KeptCodesZeroAllocation, AfterLoading) {
   for (const size_t threads : {1, 3}) ExpectQuietModel(model, threads);
 }
 
-// Reads a prompt and generates `count` tokens, as one request.
-Status Answer(Session& session, Sampler& sampler, std::span<const int32_t> prompt, size_t count) {
-  Turn turn(session, {.max_tokens = count, .kept_tokens = 4});
-  CRIA_RETURN_IF_ERROR(turn.Prefill(prompt));
-  const TokenCallback on_token = [](const GeneratedToken&) { return true; };
-  return Generate(turn, {.max_tokens = count}, sampler, on_token).transform([](StopReason) {});
-}
-
 // Short convolutions, whose states have checkpoints: a prompt is read again from one, and drafts
 // are refused.
 TEST(RecurrentZeroAllocation, AfterLoading) {
@@ -357,168 +286,8 @@ TEST_P(ZeroAllocation, WithAMixture) {
   for (const size_t threads : {1, 3}) ExpectQuietModel(model, threads);
 }
 
-// Three sequences and four sessions: a shared beginning, a page that is copied before it is turned,
-// a sequence that is taken away, two sessions that generate together, and one that waits.
-TEST_P(ZeroAllocation, WithSeveralSequences) {
-  CRIA_NEEDS_ALLOCATIONS_TO_BE_SEEN();
-  const auto engine =
-      Engine::Load(ModelPath(GetParam().name, GetParam().conversion), {.num_threads = 2,
-                                                                       .context_tokens = 512,
-                                                                       .num_sequences = 3,
-                                                                       .chunk_tokens = kChunk,
-                                                                       .kv_type = KvType::kInt8});
-  ASSERT_TRUE(engine) << engine.error().message();
-  Scheduler& scheduler = (*engine)->scheduler();
-  Session a(scheduler), b(scheduler), c(scheduler), d(scheduler);
-  auto sampler = Sampler::Create({.temperature = 0.0f}, kVocabulary);
-  auto other_sampler = Sampler::Create({.temperature = 0.0f}, kVocabulary);
-  ASSERT_TRUE(sampler && other_sampler);
-  const std::vector<int32_t> prompt = SomeTokens(100);
-  const std::vector<int32_t> other = SomeTokens(30, 5);
-  ExpectQuiet("the first session", [&] { return Answer(a, *sampler, prompt, 5); });
-  ExpectQuiet("a shared beginning", [&] { return Answer(b, *sampler, prompt, 5); });
-  EXPECT_EQ(b.stats().reused_tokens, prompt.size() - 1);
-  ExpectQuiet("a drop of shared tokens", [&]() -> Status {
-    Turn turn(b, {.max_tokens = 5, .kept_tokens = 4});
-    CRIA_RETURN_IF_ERROR(turn.Prefill(prompt));
-    CRIA_RETURN_IF_ERROR(turn.Drop(4, 20));
-    return turn.Logits().transform([](const LogitRows&) {});
-  });
-  ExpectQuiet("the third session", [&] { return Answer(c, *sampler, other, 5); });
-  ExpectQuiet("a sequence that is taken away", [&] { return Answer(d, *sampler, other, 5); });
-
-  // The other thread does everything between two looks at `stage`.
-  std::atomic<int> stage = 0;
-  Status together, waited;
-  const auto await = [&](int wanted) {
-    while (stage != wanted) std::this_thread::yield();
-  };
-  std::atomic<pid_t> other_thread = 0;
-  std::jthread thread([&] {
-    other_thread = support::ThisThread();
-    await(1);
-    together = Answer(b, *other_sampler, prompt, 40);
-    stage = 2;
-    await(3);
-    waited = Answer(b, *other_sampler, prompt, 300);
-    stage = 4;
-    // The end of a thread frees memory, for which it first gets a heap of its own.
-    await(5);
-  });
-  ExpectQuiet("two sessions at once", [&]() -> Status {
-    stage = 1;
-    CRIA_RETURN_IF_ERROR(Answer(a, *sampler, other, 40));
-    await(2);
-    return {};
-  });
-  EXPECT_TRUE(together);
-  ExpectQuiet("a session that waits for room", [&]() -> Status {
-    {
-      Turn turn(a, {.max_tokens = 300});
-      CRIA_RETURN_IF_ERROR(turn.Prefill(other));
-      stage = 3;
-      support::AwaitSleep(other_thread);
-      CRIA_RETURN_IF_ERROR(turn.Logits().transform([](const LogitRows&) {}));
-    }
-    await(4);
-    return {};
-  });
-  stage = 5;
-  EXPECT_TRUE(waited);
-}
-
-// A model that drafts for itself, and n-grams before it.
-TEST_P(ZeroAllocation, WithADraftModel) {
-  CRIA_NEEDS_ALLOCATIONS_TO_BE_SEEN();
-  const std::string path = ModelPath(GetParam().name, GetParam().conversion);
-  const auto engine = Engine::Load(
-      path,
-      {.num_threads = 2,
-       .context_tokens = 512,
-       .chunk_tokens = kChunk,
-       .drafts = {.ngram_tokens = 2, .max_tokens = 4, .min_tokens = 2, .min_probability = 0.001f},
-       .draft_model_path = path});
-  ASSERT_TRUE(engine) << engine.error().message();
-  const std::unique_ptr<Session> session = (*engine)->NewSession();
-  for (const float temperature : {0.0f, 0.8f}) {
-    auto sampler = Sampler::Create({.temperature = temperature}, kVocabulary);
-    ASSERT_TRUE(sampler);
-    const std::vector<int32_t> prompt = SomeTokens(100);
-    ExpectQuiet("drafts of a model", [&] { return Answer(*session, *sampler, prompt, 60); });
-  }
-  if (CanDraft(OutlineOf((*engine)->file()))) {
-    EXPECT_GT(session->stats().drafted_tokens, 0u);
-  }
-}
-
-// Masks that are kept and others, tokens without a choice, drafts, and the end before a limit.
-TEST_P(ZeroAllocation, WithAConstraint) {
-  CRIA_NEEDS_ALLOCATIONS_TO_BE_SEEN();
-  const auto engine = Engine::Load(ModelPath(GetParam().name, GetParam().conversion),
-                                   {.num_threads = 2,
-                                    .context_tokens = 512,
-                                    .chunk_tokens = kChunk,
-                                    .drafts = {.ngram_tokens = 1, .max_tokens = 4, .min_tokens = 2},
-                                    .max_constraints = 1});
-  ASSERT_TRUE(engine) << engine.error().message();
-  const std::unique_ptr<Session> session = (*engine)->NewSession();
-  const std::unique_ptr<Constraint> constraint = Unwrap((*engine)->NewConstraint());
-  const grammar::ConstraintSource sources[] = {
-      {grammar::ConstraintKind::kJson, ""},
-      {grammar::ConstraintKind::kRegex, "([ab]{3}; zzzzzz; [0-9]{1,30}; )*"},
-      {grammar::ConstraintKind::kJsonSchema,
-       R"({"type": "array", "items": {"type": "object", "properties": {
-           "name": {"type": "string", "maxLength": 20}, "n": {"type": "integer"}},
-           "required": ["name", "n"], "additionalProperties": false}})"}};
-  const std::vector<int32_t> prompt = SomeTokens(100);
-  for (const grammar::ConstraintSource& source : sources) {
-    ASSERT_TRUE(constraint->Set(source));
-    auto sampler = Sampler::Create({.top_k = 0, .temperature = 1.5f}, kVocabulary);
-    ASSERT_TRUE(sampler);
-    for (const size_t count : {60u, 7u}) {
-      ExpectQuiet("generating with a constraint", [&]() -> Status {
-        Turn turn(*session, {.max_tokens = count});
-        constraint->Restart();
-        CRIA_RETURN_IF_ERROR(turn.Prefill(prompt));
-        return Generate(
-                   turn,
-                   {.max_tokens = count, .constraint = constraint.get(), .log_probabilities = true},
-                   *sampler, [](const GeneratedToken&) { return true; })
-            .transform([](StopReason) {});
-      });
-    }
-  }
-  EXPECT_GT(session->stats().forced_tokens, 0u);
-  if (CanDraft(OutlineOf((*engine)->file()))) {
-    EXPECT_GT(session->stats().drafted_tokens, 0u);
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(Schemes, ZeroAllocation, testing::ValuesIn(kSchemeCases),
+INSTANTIATE_TEST_SUITE_P(Schemes, ZeroAllocation, testing::ValuesIn(SchemeCases()),
                          [](const auto& param) { return std::string(param.param.name); });
-
-// The whole of what the test above does, with a callback that keeps the text.
-TEST(AllocationWatch, TellsWhoAllocatesInGenerating) {
-  CRIA_NEEDS_ALLOCATIONS_TO_BE_SEEN();
-  const auto engine = Engine::Load(ModelPath("F32", {.weights = Scheme::kF32}),
-                                   {.num_threads = 2, .context_tokens = 64});
-  ASSERT_TRUE(engine) << engine.error().message();
-  Session session((*engine)->scheduler());
-  ASSERT_TRUE(Turn(session).Prefill(SomeTokens(8)));
-  Detokenizer detokenizer((*engine)->tokenizer());
-  auto sampler = Sampler::Create({.temperature = 0.0f}, (*engine)->decoder().vocab_size());
-  ASSERT_TRUE(sampler);
-  std::string text;
-  const TextCallback keep = [&](std::string_view more) { text += std::string(100, '.') += more; };
-  Turn turn(session);
-  AllocationWatch watch("keeping the text");
-  const auto reason = GenerateText(turn, detokenizer, *sampler, {.max_tokens = 20}, keep);
-  const std::string report = watch.Finish();
-  EXPECT_TRUE(reason);
-  EXPECT_THAT(report, HasSubstr("keeping the text: "));
-  EXPECT_THAT(report, HasSubstr("the first was malloc of "));
-  EXPECT_THAT(report, HasSubstr("GenerateText"));
-}
 
 }  // namespace
 }  // namespace cria

@@ -74,6 +74,14 @@ TEST_F(ConstraintOptionsOfCria, TextsMatch) {
   EXPECT_THAT(run["text"].get<std::string>(), AnyOf("baa!", "moo!"));
   EXPECT_THAT(Object("run", {"-p", "a", "--regex", "[0-9]{2} cm"})["text"].get<std::string>(),
               MatchesRegex("[0-9][0-9] cm"));
+  // No text of this schema has so few tokens.
+  Write("long.json", R"({"const": "a text that is longer than five tokens"})");
+  for (const char* command : {"run", "chat"}) {
+    EXPECT_THAT(Cria(command, {"-p", "a", "--json-schema", Path("long.json"), "-n", "5"}).error,
+                HasSubstr("the answer ends before it is whole"));
+    EXPECT_THAT(Cria(command, {"-p", "a", "--json-schema", Path("long.json"), "-n", "60"}).error,
+                testing::Not(HasSubstr("before it is whole")));
+  }
   const json any = Object("run", {"-p", "a", "--any-json", "-n", "30"});
   EXPECT_TRUE(json::accept(any["text"].get<std::string>())) << any["text"];
   const RunResult printed = Cria("chat", {"-p", "a", "--json-schema", Path("schema.json")});

@@ -16,6 +16,14 @@ TEST(JinjaFormattingTest, FieldsInBraces) {
   EXPECT_EQ(Print("['<|bos{}|>'.format(':x'), ''.format()]"), "['<|bos:x|>', '']");
 }
 
+TEST(JinjaFormattingTest, FieldsInBracesHaveAnIndexOrNone) {
+  for (const char* expression : {"'{}{0}'.format(1, 2)", "'{1}{}'.format(1, 2)"}) {
+    EXPECT_THAT(Print(expression), HasSubstr("fields with and without an index")) << expression;
+  }
+  EXPECT_EQ(Print("'{}{a}{}'.format(1, 2, a=3)"), "132");
+  EXPECT_EQ(Print("'{1}{a}{0}'.format(1, 2, a=3)"), "231");
+}
+
 TEST(JinjaFormattingTest, FieldsWithPercent) {
   EXPECT_EQ(Print("'%s|%5.1f|%-4d|%04d|%%' % (user, 2.25, 7, -7)"), "<u>Öl</u>|  2.2|7   |-007|%");
   EXPECT_EQ(Print("'%(a)s %(b)d' | format(a=words, b=true)"), "['b', 'a', 'C'] 1");

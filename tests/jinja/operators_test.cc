@@ -17,6 +17,15 @@ TEST(JinjaOperatorsTest, DivisionRoundsDown) {
   EXPECT_EQ(Print("-9223372036854775807 // -1"), "9223372036854775807");
 }
 
+TEST(JinjaOperatorsTest, DivisionOfRealNumbersIsPythons) {
+  EXPECT_EQ(Print("[5.3 % 0.1, 5.3 // 0.1, 1.0 // 0.1, 1e20 % 3]"),
+            "[0.09999999999999953, 52.0, 9.0, 1.0]");
+  EXPECT_EQ(Print("[-0.5 // 2, -0.5 // -2, 0.5 // -2, 0.0 // -1, 4.0 % -2, -4.0 % 2]"),
+            "[-1.0, 0.0, -1.0, -0.0, -0.0, 0.0]");
+  EXPECT_EQ(Print("[1e400 % 2, -(1e400 - 1e400), 3.0 % 1e400, -3.0 % 1e400]"),
+            "[nan, nan, 3.0, inf]");
+}
+
 TEST(JinjaOperatorsTest, NumbersDoNotWrapAround) {
   for (const char* expression :
        {"9223372036854775807 + 1", "-9223372036854775807 - 2", "4294967296 * 4294967296", "2 ** 63",

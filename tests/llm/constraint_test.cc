@@ -155,6 +155,9 @@ TEST_F(ConstraintTest, TheLimitLeadsToTheEnd) {
   Accept(*constraint, {"{"});
   EXPECT_EQ(Find(*constraint, {}, 1).forced, constraints_.vocabulary().Id("}"));
   EXPECT_EQ(Find(*constraint, {}, 2).forced, -1);
+  EXPECT_FALSE(constraint->IsComplete());
+  Accept(*constraint, {"}"});
+  EXPECT_TRUE(constraint->IsComplete());
 }
 
 TEST_F(ConstraintTest, ThereAreAtMostAsManyAsWerePlanned) {

@@ -83,6 +83,17 @@ TEST(ChatTemplateTest, VariablesAreTheCallersButNotTheTemplates) {
   EXPECT_EQ(Trust(chat_template, {{"user", "Hi"}}, "{}"), "Hi");
 }
 
+TEST(ChatTemplateTest, AMessageMayHaveItsThoughtsAsAField) {
+  const std::string fields = R"({"thinking": "I see.", "enable_thinking": "yes", "tools": [1]})";
+  EXPECT_TRUE(CheckMessageFields(fields));
+  EXPECT_TRUE(CheckMessageFields(""));
+  const ChatTemplate chat_template("{{ messages[0].thinking }}");
+  EXPECT_EQ(Trust(chat_template, {{"assistant", "Hi", fields}}), "I see.");
+  for (const char* wrong : {"x", "[]", R"({"role": "user"})", R"({"content": ""})"}) {
+    EXPECT_EQ(CheckMessageFields(wrong).error().code(), ErrorCode::kUsage) << wrong;
+  }
+}
+
 TEST(ChatTemplateTest, VariablesThatCannotBeAreRefused) {
   const ChatTemplate chat_template("a");
   const auto expect_refused = [&](const std::string& json, const std::string& sentence) {
@@ -96,6 +107,13 @@ TEST(ChatTemplateTest, VariablesThatCannotBeAreRefused) {
   expect_refused("x", "the template's variables are not JSON: byte 0: what is not a value");
   expect_refused("[1]", "the template's variables are not a JSON object");
   expect_refused("null", "the template's variables are not a JSON object");
+  // For a template, the text "false" would be true.
+  for (const char* value : {R"("false")", R"("true")", "\"\"", "0", "1", "1.0", "[]", "{}"}) {
+    for (const char* name : {"enable_thinking", "thinking"}) {
+      expect_refused("{\"" + std::string(name) + "\": " + value + "}",
+                     "the template's variable " + std::string(name) + " is neither true nor false");
+    }
+  }
   for (const char* name : {"messages", "add_generation_prompt", "bos_token", "eos_token"}) {
     expect_refused("{\"a\": 1, \"" + std::string(name) + "\": 2}",
                    "the template's variable " + std::string(name) +

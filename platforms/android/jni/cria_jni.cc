@@ -49,7 +49,7 @@ jbyteArray NewText(JNIEnv* env, const Write& write) {
   return NewBytes(env, text);
 }
 
-// The same for logits.
+// Makes an array of logits in the same way.
 template <typename Write>
 jfloatArray NewLogits(JNIEnv* env, const Write& write) {
   size_t count = 0;

@@ -426,8 +426,8 @@ CRIA_API void cria_chat_free(cria_chat* chat);
 // Sets the options from the next message on; the random numbers start again at the seed.
 CRIA_API cria_status cria_chat_set_options(cria_chat* chat, const cria_generation_options* options);
 // Sets variables of the chat template from the next message on, such as `tools` or
-// `enable_thinking`: a JSON object with their names and values, or "" for none. Their strings are
-// only text, as messages are.
+// `enable_thinking`, which is true or false: a JSON object with their names and values, or "" for
+// none. Their strings are only text, as messages are.
 CRIA_API cria_status cria_chat_set_variables(cria_chat* chat, const char* json, size_t json_bytes);
 
 // Answers a message and keeps both. If it fails, the chat is as it was before the message, except

@@ -24,7 +24,8 @@ class AnswerForm {
 
   // Sets what the text must match that is generated next. Throws RequestError.
   void Constrain(const AnswerShape& shape);
-  // The same for the arguments of the tool with this name. What follows them is not constrained.
+  // Sets that the arguments of the tool with this name must come next. What follows them is not
+  // constrained.
   void ConstrainArguments(std::string_view tool);
   // Whether the text may stand where the constraint is, which then is behind it.
   bool Accepts(std::string_view text);

@@ -53,7 +53,7 @@ struct AnswerEnd {
   // Another choice had the same prompt before.
   bool repeats_prompt = false;
   size_t prompt_tokens = 0;
-  size_t cached_tokens = 0;  // Of those, found in the KV cache.
+  size_t cached_tokens = 0;  // Prompt tokens that were found in the KV cache.
   size_t completion_tokens = 0;
   Duration prompt_time = {};
   Duration completion_time = {};

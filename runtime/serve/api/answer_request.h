@@ -25,7 +25,7 @@ struct AnswerShape {
 // How an answer is chosen, whichever API asks for it.
 struct AnswerOptions {
   static constexpr size_t kMaxStopStrings = 16;
-  static constexpr size_t kMaxStopBytes = 4096;  // Of all stop strings.
+  static constexpr size_t kMaxStopBytes = 4096;  // All stop strings together.
   static constexpr size_t kMaxTopLogProbabilities = 20;
   static constexpr size_t kMaxChoices = 16;
 

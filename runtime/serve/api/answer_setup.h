@@ -26,7 +26,7 @@ struct AnswerSetup {
   const AnswerOptions& options;
   uint64_t seed = 0;
 
-  // Of a conversation; null: text is continued.
+  // The tools of a conversation; null: text is continued.
   const ToolUse* tools = nullptr;
   const ToolFormat* format = nullptr;
   ReasoningTags tags = {};

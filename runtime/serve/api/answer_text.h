@@ -45,8 +45,8 @@ class AnswerText {
   bool is_full() const {
     return setup_.options.max_tokens != 0 && num_tokens_ >= setup_.options.max_tokens;
   }
-  size_t num_tokens() const { return num_tokens_; }  // Of the answer, with forced ones.
-  // Of the last section.
+  size_t num_tokens() const { return num_tokens_; }  // The answer's tokens, with forced ones.
+  // The last section's text.
   const std::string& text() const { return text_.text(); }
   const AnswerSection* section() const { return section_; }
 
@@ -75,11 +75,12 @@ class AnswerText {
   Sampler sampler_;
   std::optional<StopStrings> stop_strings_;
   TokenLogProbabilities log_probabilities_;
-  size_t num_characters_ = 0;  // Of what was generated; counted for log-probabilities alone.
+  // Characters that were generated; counted for log-probabilities alone.
+  size_t num_characters_ = 0;
   size_t num_tokens_ = 0;
   Turn* turn_ = nullptr;
 
-  // Of the section.
+  // The section that is generated, and what belongs to it.
   AnswerSection* section_ = nullptr;
   SectionText text_;
   std::optional<Detokenizer> detokenizer_;

@@ -16,7 +16,7 @@ namespace cria::serve {
 struct ApiOptions {
   std::string model_name;      // What /v1/models and answers call the model; "": the file's name.
   std::string slot_save_path;  // The folder of POST /slots/{id}; "": there is none.
-  std::string version;         // Of the program.
+  std::string version;         // The program's.
   // Called once, from any thread, when a client asks for a longer context than there is: it is
   // answered all the same.
   std::function<void(size_t wanted_tokens)> on_larger_context = nullptr;

@@ -60,7 +60,7 @@ class CallFinder {
   enum class State : uint8_t {
     kText,
     kPrefix,  // See CallPrefix.
-    kName,    // Of name[ARGS]{…}.
+    kName,    // In the name of name[ARGS]{…}.
     kJson,    // In an object or a list that may be calls, or in the arguments of a name.
     kOther,   // In JSON that is no call.
   };
@@ -98,12 +98,12 @@ class CallFinder {
   bool is_in_fence_ = false;  // The passed text is.
   size_t position_ = 0;
 
-  // Of the call that is read, or was last read. Places are in held_.
+  // What is known of the call that is read, or was last read. Places are in held_.
   CallTags tags_;
   bool follows_call_ = false;  // kPrefix is behind a call.
   bool is_called_ = false;     // The call is found, and the rest of the object is skipped.
   JsonScanner scanner_;
-  size_t name_begin_ = 0;  // Of name[ARGS]{…}.
+  size_t name_begin_ = 0;  // Where the name of name[ARGS]{…} is.
   CallFields fields_;
 
   Arguments found_;

@@ -24,7 +24,7 @@ struct CallPrefix {
   };
 
   Next next = Next::kNoCall;
-  size_t begin = 0;         // Of the JSON or the name.
+  size_t begin = 0;         // Where the JSON or the name begins.
   size_t closed_bytes = 0;  // The part of the text that closes the call before.
   CallTags tags = {};       // What is open then.
 };

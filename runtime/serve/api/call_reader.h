@@ -39,7 +39,7 @@ class CallReader {
 
   Listener listener_;
   CallPart::Content content_ = CallPart::Content::kCalls;
-  size_t depth_ = 0;  // Of open objects inside of a call, the call's own included.
+  size_t depth_ = 0;  // Open objects inside of a call, the call's own included.
   bool is_in_string_ = false;
   bool is_escaped_ = false;
   bool keeps_string_ = false;  // The string is the name of a call, or of one of its fields.

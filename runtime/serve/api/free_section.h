@@ -58,8 +58,8 @@ class FreeSection final : public AnswerSection {
   // Null: there are no tools. It reads all free sections of an answer.
   std::unique_ptr<CallFinder> finder_;
   std::string fresh_answer_;  // Passed on by the filter and not looked at yet.
-  size_t answer_bytes_ = 0;   // Of the text behind the reasoning.
-  // Of text that may become a call.
+  size_t answer_bytes_ = 0;   // The length of the text behind the reasoning.
+  // What belongs to text that may become a call.
   std::vector<TokenLogProbability> untold_tokens_;
 };
 

@@ -87,7 +87,7 @@ class ValueReader : public Json::json_sax_t {
   const std::string& what_;
   Json root_;
   std::vector<OpenValue> open_;
-  Json* field_ = nullptr;  // Of the innermost open object, where its next value goes.
+  Json* field_ = nullptr;  // Where the next value of the innermost open object goes.
   Json* last_ = nullptr;   // The newest value.
   size_t num_values_ = 0;
 };

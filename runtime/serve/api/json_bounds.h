@@ -10,7 +10,7 @@ namespace cria::serve {
 // tokens may be as long as a long context.
 inline constexpr size_t kMaxJsonDepth = 64;
 inline constexpr size_t kMaxJsonValues = 150'000;  // A number that is kept as text counts as two.
-inline constexpr size_t kMaxJsonKeys = 1024;       // Of one object.
+inline constexpr size_t kMaxJsonKeys = 1024;       // In one object.
 
 // The most memory of values without their strings: of each its own bytes and those of a list or
 // object, and the places that a growing list reserves.

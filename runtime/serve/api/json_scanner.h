@@ -52,7 +52,7 @@ class JsonScanner {
   Step Close(char byte);
 
   size_t watched_depth_ = 0;
-  size_t depth_ = 0;  // Of open objects and lists.
+  size_t depth_ = 0;  // How many objects and lists are open.
   uint64_t objects_ = 0;
   static_assert(kMaxJsonDepth <= 64, "objects_ has a bit for each depth");
   Expected expected_ = Expected::kValue;

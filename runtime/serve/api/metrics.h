@@ -10,11 +10,11 @@ namespace cria::serve {
 
 // Sums since the server was started.
 struct Metrics {
-  std::atomic<uint64_t> answers = 0;            // That ended by themselves.
+  std::atomic<uint64_t> answers = 0;            // Answers that ended by themselves.
   std::atomic<uint64_t> cancelled_answers = 0;  // Whose client went away.
   std::atomic<uint64_t> failed_answers = 0;
-  std::atomic<uint64_t> prompt_tokens = 0;  // That were computed.
-  std::atomic<uint64_t> cached_tokens = 0;  // Of prompts, found in the KV cache.
+  std::atomic<uint64_t> prompt_tokens = 0;  // Tokens of prompts that were computed.
+  std::atomic<uint64_t> cached_tokens = 0;  // Tokens of prompts that the KV cache had.
   std::atomic<uint64_t> completion_tokens = 0;
   std::atomic<uint64_t> drafted_tokens = 0;
   std::atomic<uint64_t> accepted_tokens = 0;

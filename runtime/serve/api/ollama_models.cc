@@ -61,7 +61,7 @@ void HandleOllamaShow(Exchange& exchange) {
   const ApiState& state = exchange.state;
   // As elsewhere, any name is the one model's.
   static_cast<void>(fields.RequiredString(fields.Has("name") ? "name" : "model"));
-  // Of several ranks, this one has some of the heads.
+  // A rank among several has some of the heads only.
   Result<ModelFile> whole = Fail(ErrorCode::kNotFound, "");
   if (state.engine.decoder().ranks().num_ranks() > 1) {
     whole = ModelFile::Open(state.engine.file().path());

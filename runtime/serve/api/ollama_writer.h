@@ -34,7 +34,7 @@ class OllamaWriter : public AnswerWriter {
 
   const bool is_streamed_;
   const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
-  Json tokens_ = Json::array();  // Of a stream, with their log-probabilities; not sent yet.
+  Json tokens_ = Json::array();  // A stream's, with their log-probabilities; not sent yet.
   // One value with log-probabilities, which are sent while they come: they take much memory.
   TextAnswer text_;
   bool has_tokens_ = false;

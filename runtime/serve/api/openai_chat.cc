@@ -14,7 +14,7 @@
 namespace cria::serve {
 namespace {
 
-// Of one choice.
+// What one choice says.
 struct ChatChoice {
   std::string content;
   std::string reasoning;
@@ -100,7 +100,7 @@ class WholeChat final : public ChatWriter {
   const bool has_log_probabilities_;
   TextAnswer text_;
   ChatChoice choice_;
-  bool has_tokens_ = false;  // Of the choice, with log-probabilities.
+  bool has_tokens_ = false;  // The choice has tokens with log-probabilities.
 };
 
 class StreamedChat final : public ChatWriter {

@@ -16,7 +16,7 @@ class RequestError : public std::exception {
   RequestError(int status, std::string message, std::string param = "", std::string code = "");
 
   const char* what() const noexcept override { return message_.c_str(); }
-  int status() const { return status_; }  // Of HTTP.
+  int status() const { return status_; }  // HTTP's status code.
   const std::string& message() const { return message_; }
   const std::string& param() const { return param_; }  // The field; "": none.
   const std::string& code() const { return code_; }    // For programs; "": none.

@@ -11,7 +11,7 @@ namespace cria::serve {
 // Steps that the sampler does not have are refused, unless they are neutral.
 SamplerOptions ReadSampler(const Fields& fields);
 
-// Those of all of OpenAI's requests: the sampler, stop, n and max_tokens.
+// Reads what all of OpenAI's requests have: the sampler, stop, n and max_tokens.
 AnswerOptions ReadAnswerOptions(const Fields& request);
 
 // `stop`: a string or several, within bounds.

@@ -23,7 +23,7 @@ class SectionText {
 
   struct Cut {
     size_t context_tokens = 0;  // Whose text is before the place.
-    size_t dropped_tokens = 0;  // Of the section, behind these.
+    size_t dropped_tokens = 0;  // Tokens of the section behind these.
     std::string_view rest;      // The text of the dropped tokens that is before the place.
   };
   // How a context of so many tokens, of which the section's may be fewer, is cut at a place.

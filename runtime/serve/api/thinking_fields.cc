@@ -8,6 +8,7 @@
 
 #include "serve/api/request_error.h"
 #include "text/reasoning.h"
+#include "text/thinking_variables.h"
 
 namespace cria::serve {
 namespace {
@@ -68,9 +69,9 @@ void ReadThinking(const ChatTemplate& chat_template, const Fields& fields, ChatR
   }
   ReadSwitch(chat_template, fields, kEnableThinking, request);
   if (const auto variables = fields.Object("chat_template_kwargs")) {
-    // For a template, the text "false" would be true: what is no bool is refused, as by llama.cpp.
-    const std::string_view own = ThinkingVariable(chat_template);
-    if (!own.empty()) variables->Bool(own);
+    // What is neither true nor false is refused here under the field's name, and otherwise by the
+    // template.
+    for (const std::string_view name : kThinkingVariables) variables->Bool(name);
     const std::optional<bool> is_on = variables->Bool(kEnableThinking);
     // A variable that the template reads has been set.
     if (is_on && !chat_template.Reads(kEnableThinking)) {

@@ -23,7 +23,7 @@ struct ToolUse {
 
   Choice choice = Choice::kNone;
   bool is_parallel = true;               // Several calls in one answer.
-  std::vector<Tool> tools;               // Those that may be called.
+  std::vector<Tool> tools;               // The tools that may be called.
   std::vector<std::string> definitions;  // The JSON of each as it was sent, for the template.
 
   bool may_call() const { return choice != Choice::kNone && !tools.empty(); }

@@ -8,7 +8,7 @@ namespace cria::serve {
 
 // So many random letters and digits.
 std::string UniqueId(size_t length);
-// Of 32 bits, so that it can be typed.
+// A seed of 32 bits, so that it can be typed.
 uint32_t RandomSeed();
 
 }  // namespace cria::serve

@@ -9,8 +9,8 @@ namespace cria::serve {
 // What clients may take of the server.
 struct HttpBounds {
   size_t max_connections = 64;
-  // Of one connection: the head of a request, and what libmicrohttpd keeps besides. A longer head
-  // is refused.
+  // What one connection has for the head of a request, and for what libmicrohttpd keeps besides. A
+  // longer head is refused.
   size_t head_bytes = 16 << 10;
   // What of an answer in parts waits for its reader.
   size_t answer_buffer_bytes = 16 << 10;
@@ -18,7 +18,7 @@ struct HttpBounds {
   // megabytes of memory for each connection, and the model would write answers for clients that
   // read nothing.
   int socket_buffer_bytes = 64 << 10;
-  // Of one request, and of all requests that are not yet answered.
+  // The bodies of one request, and of all requests that are not yet answered.
   size_t max_body_bytes = 1 << 20;
   size_t total_body_bytes = 4 << 20;
 

@@ -25,7 +25,7 @@ struct HttpContext {
   std::shared_ptr<WakeList> wake_list;
   // The bytes of all requests that are not yet answered, or that their handler still has.
   std::shared_ptr<std::atomic<uint64_t>> body_bytes = std::make_shared<std::atomic<uint64_t>>(0);
-  // That are not yet answered. A request is counted before its handler is called, so that other
+  // Requests that are not yet answered. Each is counted before its handler is called, so that other
   // threads that know of the request find it counted.
   std::atomic<size_t> num_requests = 0;
   bool is_closing = false;  // New requests are refused.
@@ -38,7 +38,7 @@ class HttpConnection {
   using Clock = std::chrono::steady_clock;
   enum class Phase {
     kHead,      // The first request has not come whole.
-    kBody,      // Of the request, the body has not.
+    kBody,      // The request's head has come, its body has not.
     kHandling,  // The handler has the request; nothing of the answer was sent.
     kAnswering,
     kIdle,     // It is kept for another request.
@@ -110,7 +110,7 @@ class HttpConnection {
   bool peer_has_closed_ = false;
   bool lingers_ = false;
 
-  // Of the request:
+  // What is known of the request:
   bool is_counted_ = false;
   std::optional<Refusal> refusal_;  // Once its head is known.
   bool is_preflight_ = false;
@@ -120,7 +120,7 @@ class HttpConnection {
   std::string allowed_origin_;  // To which the answer is allowed; empty: no other site's.
   HttpRequest request_;
   std::shared_ptr<PendingAnswer> answer_;
-  std::string body_;  // Of a whole answer.
+  std::string body_;  // A whole answer's.
 };
 
 }  // namespace cria::serve

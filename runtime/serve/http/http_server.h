@@ -58,8 +58,8 @@ class HttpServer {
 
   struct Figures {
     size_t num_connections = 0;
-    size_t num_requests = 0;  // That are not yet answered.
-    uint64_t body_bytes = 0;  // Of these.
+    size_t num_requests = 0;  // Requests that are not yet answered.
+    uint64_t body_bytes = 0;  // Their bodies together.
   };
   Figures figures() const;
 

@@ -38,7 +38,7 @@ struct Listener {
   std::string host;
   // Only processes of this machine can connect.
   bool is_local = false;
-  // Of a Unix socket that this process made, and so removes: its path and the file's identity.
+  // The path and the file's identity of a Unix socket that this process made, and so removes.
   std::string path;
   uint64_t device = 0;
   uint64_t inode = 0;

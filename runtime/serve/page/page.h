@@ -7,7 +7,7 @@ namespace cria::serve {
 
 // A file of the page with which people use the server in a browser. All of them are in the program.
 struct PageFile {
-  std::string_view path;  // Of the URL: "/" is the page itself, all others are below "/page/".
+  std::string_view path;  // The URL's: "/" is the page itself, all others are below "/page/".
   std::string_view content_type;
   std::string_view bytes;
 };

@@ -42,7 +42,7 @@ class SessionPool {
 
   struct SlotFigures {
     bool is_busy = false;
-    size_t num_tokens = 0;  // Of its context, when it was used last.
+    size_t num_tokens = 0;  // How many its context had when it was used last.
     uint64_t num_uses = 0;
   };
 
@@ -63,7 +63,7 @@ class SessionPool {
     std::unique_ptr<Session> session;
     std::unique_ptr<Constraint> constraint;
     bool is_busy = false;
-    size_t num_tokens = 0;  // Of the session, while it is not busy.
+    size_t num_tokens = 0;  // How many the session has, while it is not busy.
     uint64_t last_use = 0;
     uint64_t num_uses = 0;
   };

@@ -24,6 +24,7 @@ using support::RunResult;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 class Ends : public testing::Test {
  protected:
@@ -133,9 +134,28 @@ TEST_F(Ends, RunningOutOfMemoryLeavesNothing) {
       EXPECT_EQ(std::filesystem::exists(out_ / "model.cria"), result.exit_code == 0);
       EXPECT_EQ(result.signal, 0) << megabytes << " MiB: " << result.error;
       EXPECT_THAT(Leftovers(), IsEmpty()) << megabytes << " MiB: " << result.error;
+      // These are remedies for running a model.
+      for (const char* remedy : {"--force", " -c ", "less context", "smaller context"}) {
+        EXPECT_THAT(result.error + result.output, Not(HasSubstr(remedy))) << megabytes;
+      }
     }
   }
   EXPECT_GT(failed, 4);
+}
+
+TEST_F(Ends, CalibratingWithoutMemoryNamesWhatTakesLess) {
+  if (support::kHeapIsSanitized) GTEST_SKIP() << "a sanitizer reserves terabytes of address space";
+  int named = 0;
+  for (uint64_t megabytes = 20; megabytes <= 60 && named == 0; megabytes += 2) {
+    EmptyFolder();
+    const RunResult result =
+        RunProgram({CRIA_CONVERT_PROGRAM, checkpoint_, "-o", out_ / "model.cria", "-t", "1",
+                    "--calibration-tokens", "512", "--no-verify"},
+                   {.address_space_limit_bytes = megabytes << 20});
+    named += result.error.contains("memory ran out; --fast takes less");
+    EXPECT_THAT(Leftovers(), IsEmpty()) << megabytes << " MiB: " << result.error;
+  }
+  EXPECT_EQ(named, 1);
 }
 
 TEST_F(Ends, TheNextConversionRemovesWhatKilledOnesLeft) {

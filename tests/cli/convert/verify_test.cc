@@ -58,23 +58,30 @@ TEST_F(ConvertAndVerify, ATextOfTheUsersIsRead) {
 TEST_F(ConvertAndVerify, AModelThatIsWrongReplacesNothing) {
   ASSERT_EQ(Convert({}).exit_code, 0);
   const std::string good = support::ReadFile(folder_ / "model.cria");
+  ASSERT_EQ(Convert({"--weights", "f32"}).exit_code, 0);
+  const std::string good_f32 = support::ReadFile(folder_ / "model.cria");
   const support::CheckpointSpec spec = support::SpecGqa();
   reference::ReferenceModel model = support::MakeModel(spec);
   model.tensors.at("model.layers.1.mlp.down_proj.weight")
       .values.assign(model.tensors.at("model.layers.1.mlp.down_proj.weight").values.size(), 3e38f);
   support::WriteHuggingFaceDirectory(model, folder_ / "checkpoint", spec.format);
-  for (const bool has_older : {true, false}) {
-    if (!has_older) std::filesystem::remove(folder_ / "model.cria");
-    const RunResult result = Convert({});
-    EXPECT_EQ(result.exit_code, 1);
-    EXPECT_EQ(result.output, "");
-    EXPECT_THAT(result.error, HasSubstr("failed the verification"));
-    const std::vector<std::string> left = support::FileNames(folder_.path());
-    if (has_older) {
-      EXPECT_THAT(left, ElementsAre("checkpoint", "model.cria"));
-      EXPECT_EQ(support::ReadFile(folder_ / "model.cria"), good);
-    } else {
-      EXPECT_THAT(left, ElementsAre("checkpoint"));
+  for (const bool is_f32 : {false, true}) {
+    for (const bool has_older : {true, false}) {
+      SCOPED_TRACE(is_f32);
+      const std::string& older = is_f32 ? good_f32 : good;
+      std::filesystem::remove(folder_ / "model.cria");
+      if (has_older) support::WriteFile(folder_ / "model.cria", older);
+      const RunResult result = Convert({"--weights", is_f32 ? "f32" : "int4"});
+      EXPECT_EQ(result.exit_code, 1);
+      EXPECT_EQ(result.output, "");
+      EXPECT_THAT(result.error, HasSubstr("failed the verification"));
+      const std::vector<std::string> left = support::FileNames(folder_.path());
+      if (has_older) {
+        EXPECT_THAT(left, ElementsAre("checkpoint", "model.cria"));
+        EXPECT_EQ(support::ReadFile(folder_ / "model.cria"), older);
+      } else {
+        EXPECT_THAT(left, ElementsAre("checkpoint"));
+      }
     }
   }
 }

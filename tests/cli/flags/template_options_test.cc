@@ -28,6 +28,9 @@ TEST(TemplateOptionsTest, VariablesAreAJsonObject) {
   EXPECT_THAT(error_of({"--think", "maybe"}),
               StartsWith("--think: \"maybe\" is not off, on or hide"));
   EXPECT_NE(error_of({"--chat-template-kwargs", R"({"messages": []})"}), "");
+  EXPECT_THAT(error_of({"--chat-template-kwargs", R"({"enable_thinking": "false"})"}),
+              StartsWith("--chat-template-kwargs: the template's variable enable_thinking is "
+                         "neither true nor false"));
 }
 
 }  // namespace

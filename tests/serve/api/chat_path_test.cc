@@ -338,6 +338,10 @@ TEST_F(ChatPathTest, ReasoningIsNotTurnedOffByAText) {
     const auto answer = Post("/v1/chat/completions", request);
     EXPECT_EQ(answer->status, 400) << wrong;
     EXPECT_EQ(answer->json()["error"]["param"], "chat_template_kwargs.enable_thinking");
+    // Also under a name that this template does not read.
+    request["chat_template_kwargs"] = {{"thinking", wrong}};
+    EXPECT_EQ(Post("/v1/chat/completions", request)->json()["error"]["param"],
+              "chat_template_kwargs.thinking");
   }
 }
 

@@ -1,0 +1,155 @@
+// Layers of several kinds, short convolutions among them.
+
+#include "model/config.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "model/refused_config.h"
+#include "support/llama_config.h"
+
+namespace cria {
+namespace {
+
+using support::Llama32Of1B;
+
+ModelConfig WithKinds(const std::vector<LayerKind>& kinds) {
+  ModelConfig config = Llama32Of1B();
+  config.max_position_embeddings = 32768;
+  config.layer_kinds = kinds;
+  for (size_t i = 0; i < config.num_hidden_layers; ++i) {
+    config.kind_of_layer.push_back(static_cast<uint8_t>(i % kinds.size()));
+  }
+  return config;
+}
+
+constexpr LayerKind kFull = {.rope_theta = 1e6f};
+constexpr LayerKind kWindowed = {.sliding_window = 1024, .rope_theta = 1e4f};
+
+TEST(ConfigLayerKindsTest, LayersMayBeOfSeveralKinds) {
+  ModelConfig config = WithKinds({kFull, kWindowed});
+  const Status status = ValidateConfig(config);
+  EXPECT_TRUE(status) << status.error().message();
+  EXPECT_EQ(config.layer_kind(0), kFull);
+  EXPECT_EQ(config.layer_kind(15), kWindowed);
+  EXPECT_TRUE(ValidateConfig(WithKinds(std::vector<LayerKind>(8, kFull))));
+  ExpectRefused(WithKinds(std::vector<LayerKind>(9, kFull)), "layer_kinds must have 1 to 8");
+  config.layer_kinds.clear();
+  ExpectRefused(config, "layer_kinds must have 1 to 8");
+}
+
+TEST(ConfigLayerKindsTest, EveryLayerHasAKindAndEveryKindALayer) {
+  const ModelConfig sound = WithKinds({kFull, kWindowed});
+  ModelConfig config = sound;
+  config.kind_of_layer.pop_back();
+  ExpectRefused(config, "kind_of_layer has 15 entries, but there are 16 layers of 2 kinds");
+  config.kind_of_layer.clear();
+  ExpectRefused(config, "kind_of_layer has 0 entries");
+  config.kind_of_layer.assign(16, 0);
+  ExpectRefused(config, "kind_of_layer has no layer of layer_kinds[1]");
+  config = sound;
+  config.kind_of_layer[3] = 2;
+  ExpectRefused(config, "kind_of_layer names layer_kinds[2], but there are 2");
+  config.layer_kinds = {kFull};
+  ExpectRefused(config, "kind_of_layer has 16 entries, but there are 16 layers of 1 kinds");
+}
+
+TEST(ConfigLayerKindsTest, EveryKindIsChecked) {
+  for (size_t kind = 0; kind < 2; ++kind) {
+    const std::string name = "layer_kinds[" + std::to_string(kind) + "].";
+    const auto expect_refused = [&](const auto& change, const std::string& words) {
+      ModelConfig config = WithKinds({kFull, kWindowed});
+      change(config.layer_kinds[kind]);
+      ExpectRefused(config, name + words);
+    };
+    using enum RopeScaling::Type;
+    expect_refused([](LayerKind& k) { k.sliding_window = ~0u; }, "sliding_window");
+    expect_refused([](LayerKind& k) { k.rope_theta = -1.0f; }, "rope_theta");
+    expect_refused([](LayerKind& k) { k.rope_scaling = {.type = kLinear, .factor = 0.0f}; },
+                   "rope_scaling.factor");
+    expect_refused([](LayerKind& k) { k.rope_scaling = {kLlama3, 8.0f, 4.0f, 4.0f, 8192}; },
+                   "rope_scaling.high_freq_factor must be larger");
+    expect_refused([](LayerKind& k) { k.rope_scaling = {.type = kDynamic, .factor = 0.5f}; },
+                   "rope_scaling.factor is 0.5");
+    expect_refused(
+        [](LayerKind& k) {
+          k.rope_theta = 1.0f;
+          k.rope_scaling = {
+              .type = kYarn, .factor = 2.0f, .original_max_position_embeddings = 16384};
+        },
+        "rope_theta is 1");
+  }
+}
+
+// Kinds with a window do not limit the context, because they never use longer distances.
+TEST(ConfigLayerKindsTest, FullAttentionLimitsTheContext) {
+  const RopeScaling yarn = {
+      .type = RopeScaling::Type::kYarn, .factor = 4.0f, .original_max_position_embeddings = 32768};
+  LayerKind stretched = kFull;
+  stretched.rope_scaling = yarn;
+  EXPECT_EQ(WithKinds({kFull, kWindowed}).longest_context(), 32768u);
+  EXPECT_EQ(WithKinds({stretched, kWindowed}).longest_context(), 131072u);
+  EXPECT_EQ(WithKinds({kFull, stretched}).longest_context(), 32768u);
+  LayerKind stretched_window = kWindowed;
+  stretched_window.rope_scaling = yarn;
+  EXPECT_EQ(WithKinds({kFull, stretched_window}).longest_context(), 32768u);
+  EXPECT_EQ(WithKinds({kWindowed, stretched_window}).longest_context(), 32768u);
+  EXPECT_EQ(WithKinds({stretched_window}).longest_context(), 131072u);
+}
+
+ModelConfig WithShortConv() {
+  const LayerKind attention = {.rope_theta = 1e6f};
+  const LayerKind convolution = {.rope_theta = 1e6f, .no_rope = true, .short_conv = true};
+  ModelConfig config = WithKinds({convolution, attention});
+  config.conv_L_cache = 3;
+  return config;
+}
+
+TEST(ConfigLayerKindsTest, ShortConvolutionsHaveNoAttention) {
+  EXPECT_TRUE(ValidateConfig(WithShortConv()));
+  struct Case {
+    const char* words;
+    void (*change)(ModelConfig& config);
+  };
+  const std::vector<Case> cases = {
+      {"conv_L_cache is 0", [](ModelConfig& config) { config.conv_L_cache = 0; }},
+      {"conv_L_cache is 65", [](ModelConfig& config) { config.conv_L_cache = 65; }},
+      {"layer_kinds[0].no_rope is false",
+       [](ModelConfig& config) { config.layer_kinds[0].no_rope = false; }},
+      {"layer_kinds[0].sliding_window is 8",
+       [](ModelConfig& config) { config.layer_kinds[0].sliding_window = 8; }},
+      {"layer_kinds[0].rope_scaling is given",
+       [](ModelConfig& config) {
+         config.layer_kinds[0].rope_scaling = {.type = RopeScaling::Type::kLinear, .factor = 2.0f};
+       }},
+      {"short_conv is false",
+       [](ModelConfig& config) { config.layer_kinds[0].short_conv = false; }},
+      {"short_conv is false", [](ModelConfig& config) {
+         config.layer_kinds[0].short_conv = false;
+         config.conv_L_cache = 0;
+         config.conv_bias = true;
+       }}};
+  for (const Case& bad : cases) {
+    ModelConfig config = WithShortConv();
+    bad.change(config);
+    ExpectRefused(config, bad.words);
+  }
+  ModelConfig config = WithShortConv();
+  config.layer_kinds[1] = config.layer_kinds[0];
+  config.layer_kinds[1].rope_theta = 1e4f;
+  ExpectRefused(config, "short_conv is true for every layer", ErrorCode::kUnsupported);
+}
+
+TEST(ConfigLayerKindsTest, ShortConvolutionsDoNotLimitTheContext) {
+  ModelConfig config = WithShortConv();
+  config.layer_kinds[1].rope_scaling = {
+      .type = RopeScaling::Type::kYarn, .factor = 4.0f, .original_max_position_embeddings = 32768};
+  EXPECT_EQ(config.longest_context(), 131072u);
+  config.layer_kinds[1].sliding_window = 64;
+  EXPECT_EQ(config.longest_context(), 131072u);
+}
+
+}  // namespace
+}  // namespace cria
