@@ -40,6 +40,14 @@ StateCache::Regions StateCache::Plan(const DecoderShape& shape, ArenaLayout& lay
   return {.states = layout.Add("recurrent states", elements * sizeof(float), kWholeLife)};
 }
 
+uint64_t StateCache::BytesPerToken(const ModelConfig& config) {
+  uint64_t elements = 0;
+  for (size_t i = 0; i < config.num_hidden_layers; ++i) {
+    elements += SizeOfKind(config, config.layer_kind(i)).state_elements;
+  }
+  return elements * sizeof(float);
+}
+
 StateCache::StateCache(const DecoderShape& shape, const Regions& regions, const ArenaView& arena) {
   size_t num_places = 0;
   layers_ = LayersOf(shape, num_places);

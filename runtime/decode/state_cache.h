@@ -27,6 +27,8 @@ class StateCache {
     ArenaLayout::RegionId states;
   };
   static Regions Plan(const DecoderShape& shape, ArenaLayout& layout);
+  // What a token reads of the states of all layers.
+  static uint64_t BytesPerToken(const ModelConfig& config);
 
   StateCache(const DecoderShape& shape, const Regions& regions, const ArenaView& arena);
 

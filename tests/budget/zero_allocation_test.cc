@@ -322,11 +322,13 @@ Status Answer(Session& session, Sampler& sampler, std::span<const int32_t> promp
   return Generate(turn, {.max_tokens = count}, sampler, on_token).transform([](StopReason) {});
 }
 
-// Short convolutions, whose states have checkpoints: a prompt is read again from one, and drafts
-// are refused.
-TEST(RecurrentZeroAllocation, AfterLoading) {
+class RecurrentZeroAllocation : public testing::TestWithParam<const char*> {};
+
+// Recurrent layers, whose states have checkpoints: a prompt is read again from one, and drafts are
+// refused.
+TEST_P(RecurrentZeroAllocation, AfterLoading) {
   CRIA_NEEDS_ALLOCATIONS_TO_BE_SEEN();
-  const support::ConvertedModel model(support::FamilyNamed("Lfm2"), {.weights = Scheme::kQc8w});
+  const support::ConvertedModel model(support::FamilyNamed(GetParam()), {.weights = Scheme::kQc8w});
   for (const size_t threads : {1, 2}) {
     EngineOptions options = {
         .num_threads = threads, .context_tokens = 128, .num_sequences = 2, .chunk_tokens = 32};
@@ -349,6 +351,9 @@ TEST(RecurrentZeroAllocation, AfterLoading) {
     EXPECT_GT((*engine)->scheduler().stats().num_shared_tokens, 0u);
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Mixers, RecurrentZeroAllocation, testing::Values("Lfm2", "Qwen35"),
+                         [](const auto& param) { return std::string(param.param); });
 
 // Experts, a shared one and a dense layer.
 TEST_P(ZeroAllocation, WithAMixture) {

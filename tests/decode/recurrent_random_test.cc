@@ -172,7 +172,8 @@ TEST_P(RecurrentRandomTest, ASequenceGoesOnAsIfItHadRunAlone) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, RecurrentRandomTest, testing::Values("Lfm2", "Lfm2Biases"),
+INSTANTIATE_TEST_SUITE_P(Models, RecurrentRandomTest,
+                         testing::Values("Lfm2", "Lfm2Biases", "Qwen35", "Qwen35Other"),
                          [](const auto& param) { return std::string(param.param); });
 
 }  // namespace

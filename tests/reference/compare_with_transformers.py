@@ -4,7 +4,7 @@
     tests/reference/compare_with_transformers.py build/release/tests/support/cria-make-checkpoint
 
 For every small shape and every storage type, and for random configurations of the families with short
-convolutions, the program makes a checkpoint and the logits of the reference decoder for it;
+convolutions and linear attention, the program makes a checkpoint and the logits of the reference decoder for it;
 transformers reads the checkpoint and computes them too, in float64. What it prints is the largest
 difference beside the largest logit. Exits 1 where one is above 1e-5: transformers makes rotary angles in
 float32. Of the families it also compares the likeliest tokens, with transformers going on from a cache.
@@ -86,6 +86,42 @@ def random_lfm3():
     return config
 
 
+def random_linear(architecture, model_type):
+    key_heads = random.choice([1, 2, 3])
+    config = {"architectures": [architecture], "model_type": model_type, "num_hidden_layers": 4,
+              "hidden_size": 64, "intermediate_size": 160, "vocab_size": 300, "max_position_embeddings": 128,
+              "num_attention_heads": 4, "num_key_value_heads": random.choice([1, 2, 4]),
+              "head_dim": random.choice([16, 32]), "pad_token_id": 0, "rms_norm_eps": random.choice([1e-5, 1e-6]),
+              "tie_word_embeddings": random.choice([False, True]),
+              "linear_conv_kernel_dim": random.choice([2, 3, 4]), "linear_key_head_dim": random.choice([16, 20, 64]),
+              "linear_value_head_dim": random.choice([16, 24, 64]), "linear_num_key_heads": key_heads,
+              "linear_num_value_heads": key_heads * random.choice([1, 2, 4]),
+              "rope_parameters": {"rope_type": "default", "rope_theta": random.choice([1e4, 1e7]),
+                                  "partial_rotary_factor": random.choice([0.25, 0.5, 1.0])}}
+    if random.random() < 0.5:
+        config["layer_types"] = random_layers(4, ["linear_attention", "full_attention"])
+    else:
+        config["full_attention_interval"] = random.choice([2, 4])
+    if architecture != "Qwen3_5ForCausalLM":
+        config.update(num_experts=8, num_experts_per_tok=random.choice([1, 3, 8]), moe_intermediate_size=48,
+                      shared_expert_intermediate_size=64)
+    if architecture == "Qwen3NextForCausalLM":
+        config.update(norm_topk_prob=random.choice([False, True]), mlp_only_layers=random.choice([[], [1]]))
+    return config
+
+
+def random_qwen35():
+    return random_linear("Qwen3_5ForCausalLM", "qwen3_5_text")
+
+
+def random_qwen35_moe():
+    return random_linear("Qwen3_5MoeForCausalLM", "qwen3_5_moe_text")
+
+
+def random_qwen3_next():
+    return random_linear("Qwen3NextForCausalLM", "qwen3_next")
+
+
 def compare(program, shape, dtype, config=None):
     with tempfile.TemporaryDirectory() as folder:
         kind = ["--shape", shape]
@@ -123,10 +159,11 @@ def main():
     print(f"torch {torch.__version__}, transformers {transformers.__version__}")
     random.seed(1)
     largest = 0.0
-    for make in [random_lfm2, random_lfm2_moe, random_lfm3]:
+    for make in [random_lfm2, random_lfm2_moe, random_lfm3, random_qwen35, random_qwen35_moe, random_qwen3_next]:
         for _ in range(12):
             config = make()
-            difference = compare(sys.argv[1], f"{config['conv_L_cache']} taps", "f32", config)
+            taps = config.get("conv_L_cache") or config["linear_conv_kernel_dim"]
+            difference = compare(sys.argv[1], f"{taps} taps", "f32", config)
             if difference > BOUND:
                 print(json.dumps(config))
             largest = max(largest, difference)

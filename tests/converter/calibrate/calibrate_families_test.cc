@@ -199,7 +199,7 @@ TEST_P(FamilySteps, AnEqualizedModelComputesTheSame) {
     for (size_t layer = 0; layer < config.num_hidden_layers; ++layer) {
       const bool has_shared = config.shared_expert_intermediate_size != 0;
       places += config.has_norms_before() ? 3 : 1;
-      if (config.layer_kind(layer).short_conv) --places;
+      if (!config.layer_kind(layer).has_attention()) --places;
       places += config.is_mixture(layer) ? config.num_experts + size_t{has_shared} : 1;
     }
     EXPECT_EQ(report.num_places, places + (config.tie_word_embeddings ? 0 : 1));
