@@ -11,6 +11,7 @@
 #include "converter/gguf/convert_to_bytes.h"
 #include "converter/gguf/gguf_config.h"
 #include "converter/open_checkpoint.h"
+#include "core/format.h"
 #include "support/family_checkpoint.h"
 #include "support/family_gguf.h"
 #include "support/files.h"
