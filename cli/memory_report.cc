@@ -9,6 +9,7 @@
 #include "cli/board_name.h"
 #include "core/format.h"
 #include "core/format_bytes.h"
+#include "decode/state_cache.h"
 
 namespace cria::cli {
 namespace {
@@ -78,7 +79,7 @@ struct BoardVerdict {
   const raspberry_pi::Board* board = nullptr;
   bool fits = false;
   std::vector<MemoryPlanOptions> fitting;
-  // An upper bound: every token reads all weights once.
+  // An upper bound: every token reads all weights and recurrent states once.
   double max_tokens_per_second = 0.0;
 };
 
@@ -89,13 +90,13 @@ Result<BoardVerdict> JudgeBoard(const raspberry_pi::Board& board, const ModelOut
   if (!verdict.fits) {
     CRIA_ASSIGN_OR_RETURN(verdict.fitting, FindFitting(model, plan, bounds, program));
   }
-  double weight_bytes = 0.0;
+  auto token_bytes = static_cast<double>(StateCache::BytesPerToken(model.config));
   for (const TensorLayout& matrix : model.matrices) {
     const double used_parts = matrix.num_parts == 1 ? 1 : model.config.num_experts_per_tok;
-    weight_bytes += static_cast<double>(matrix.data_bytes() + matrix.scale_bytes()) /
-                    static_cast<double>(matrix.num_parts) * used_parts;
+    token_bytes += static_cast<double>(matrix.data_bytes() + matrix.scale_bytes()) /
+                   static_cast<double>(matrix.num_parts) * used_parts;
   }
-  verdict.max_tokens_per_second = board.read_bandwidth_gb_s * 1e9 / weight_bytes;
+  verdict.max_tokens_per_second = board.read_bandwidth_gb_s * 1e9 / token_bytes;
   return verdict;
 }
 

@@ -9,9 +9,16 @@ namespace cria {
 namespace {
 
 // The ends of names of tensors whose products are added to the hidden state.
-constexpr std::array<std::string_view, 6> kWritersOfHiddenState = {
-    ".o_proj.weight",  ".o_proj.bias",          ".down_proj.weight",
-    ".down_proj.bias", ".conv.out_proj.weight", ".conv.out_proj.bias"};
+constexpr std::array<std::string_view, 7> kWritersOfHiddenState = {".o_proj.weight",
+                                                                   ".o_proj.bias",
+                                                                   ".down_proj.weight",
+                                                                   ".down_proj.bias",
+                                                                   ".conv.out_proj.weight",
+                                                                   ".conv.out_proj.bias",
+                                                                   ".linear_attn.out_proj.weight"};
+
+// What linear attention reads is normalized without this.
+constexpr std::string_view kNormWithoutOne = ".linear_attn.norm.weight";
 
 bool EndsWithOneOf(std::string_view name, std::span<const std::string_view> ends) {
   return std::ranges::any_of(ends, [&](std::string_view end) { return name.ends_with(end); });
@@ -42,9 +49,13 @@ double FactorOf(std::string_view name, const Checkpoint& checkpoint) {
 }  // namespace
 
 void MoveAttentionFactor(ModelConfig& config, WeightFolding& folding) {
-  if (config.rotary_dim == 0 || config.layer_kinds.size() != 1) return;
+  const auto attends = std::ranges::find_if(config.layer_kinds, &LayerKind::has_attention);
+  if (config.rotary_dim == 0 || attends == config.layer_kinds.end() ||
+      std::ranges::count_if(config.layer_kinds, &LayerKind::has_attention) != 1) {
+    return;
+  }
   // The factor is one of queries and of keys.
-  float& factor = config.layer_kinds.front().rope_scaling.attention_factor;
+  float& factor = attends->rope_scaling.attention_factor;
   folding.rotated_score_factor = double{factor} * factor;
   factor = 1.0f;
 }
@@ -52,8 +63,11 @@ void MoveAttentionFactor(ModelConfig& config, WeightFolding& folding) {
 void FoldIntoWeights(Checkpoint& checkpoint) {
   const ModelConfig& config = checkpoint.config;
   for (auto& [name, source] : checkpoint.tensors) {
-    if (checkpoint.folding.adds_one_to_norms && name.ends_with("norm.weight")) source.addend = 1.0f;
-    source.factor = static_cast<float>(FactorOf(name, checkpoint));
+    if (checkpoint.folding.adds_one_to_norms && name.ends_with("norm.weight") &&
+        !name.ends_with(kNormWithoutOne)) {
+      source.addend = 1.0f;
+    }
+    source.factor *= static_cast<float>(FactorOf(name, checkpoint));
     if (checkpoint.folding.rotated_score_factor != 1.0 && ScalesScores(name, config)) {
       source.row_factor = {.period = config.head_dim,
                            .count = config.rotary_dim,

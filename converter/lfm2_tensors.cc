@@ -81,24 +81,4 @@ Status RenameLfm2Tensors(Checkpoint& checkpoint) {
   return {};
 }
 
-Status TransposeTaps(Checkpoint& checkpoint) {
-  const uint64_t hidden = checkpoint.config.hidden_size;
-  const uint64_t taps = checkpoint.config.conv_L_cache;
-  if (taps == 0) return {};
-  for (auto& [name, source] : checkpoint.tensors) {
-    if (!name.ends_with(".conv.conv.weight")) continue;
-    const std::vector<uint64_t> with_group = {hidden, 1, taps};
-    const std::vector<uint64_t> without = {hidden, taps};
-    if (source.shape != with_group && source.shape != without) {
-      return Fail(ErrorCode::kInvalidFile,
-                  Format("{}: tensor \"{}\" has shape {}, but {} calls for {}", source.file->path(),
-                         Quotable(source.name), source.ShapeText(), checkpoint.described_by,
-                         TensorSource{.shape = with_group}.ShapeText()));
-    }
-    source.shape = {taps, hidden};
-    source.is_transposed = true;
-  }
-  return {};
-}
-
 }  // namespace cria

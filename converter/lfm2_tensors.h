@@ -10,8 +10,4 @@ namespace cria {
 // change.
 Status RenameLfm2Tensors(Checkpoint& checkpoint);
 
-// Makes the taps of convolutions [conv_L_cache, hidden_size], as the model has them; checkpoints
-// have [hidden_size, 1, conv_L_cache] (Hugging Face) or [hidden_size, conv_L_cache] (GGUF).
-Status TransposeTaps(Checkpoint& checkpoint);
-
 }  // namespace cria

@@ -90,8 +90,10 @@ void SetModel(const ModelFile& part, RowMaker& row) {
     bytes += tensor.data.bytes + tensor.scales.bytes;
   }
   // The first matrix of a layer stands for the others.
-  const TensorRole first =
-      file.config().layer_kind(0).short_conv ? TensorRole::kConvInProj : TensorRole::kQkvProj;
+  const LayerKind& kind = file.config().layer_kind(0);
+  const TensorRole first = kind.short_conv         ? TensorRole::kConvInProj
+                           : kind.linear_attention ? TensorRole::kLinearInProj
+                                                   : TensorRole::kQkvProj;
   const Scheme scheme = file.tensor(first, 0).layout.scheme;
   row.Set("model_filename", file.path());
   row.Set("model_type", Format("{} {}", file.name(), SchemeName(scheme)));

@@ -15,6 +15,7 @@
 #include "core/format.h"
 #include "decode/layer_products.h"
 #include "decode/open_sequence.h"
+#include "decode/state_cache.h"
 #include "llm/sampler.h"
 #include "model/model_outline.h"
 
@@ -30,11 +31,12 @@ double Nanoseconds(Clock::duration time) {
   return std::chrono::duration<double, std::nano>(time).count();
 }
 
-// Bytes of keys and values that generating one of `tokens` after `depth` reads on average. A token
-// also reads its own position.
-double MeanKeyValueBytes(const ModelConfig& config, KvType type, size_t depth, size_t tokens) {
+// Bytes of keys, values and recurrent states that generating one of `tokens` after `depth` reads on
+// average. A token also reads its own position.
+double MeanCacheBytes(const ModelConfig& config, KvType type, size_t depth, size_t tokens) {
   double positions = 0.0;  // Summed over all layers.
   for (size_t layer = 0; layer < config.num_hidden_layers; ++layer) {
+    if (!config.layer_kind(layer).has_attention()) continue;
     const size_t window = config.layer_kind(layer).sliding_window;
     for (size_t i = 1; i <= tokens; ++i) {
       positions += static_cast<double>(window == 0 ? depth + i : std::min(depth + i, window));
@@ -42,8 +44,9 @@ double MeanKeyValueBytes(const ModelConfig& config, KvType type, size_t depth, s
   }
   const size_t head_bytes =
       config.head_dim * KvElementBytes(type) + (type == KvType::kInt8 ? sizeof(float) : 0);
-  return positions / static_cast<double>(tokens) * 2.0 *
-         static_cast<double>(config.num_key_value_heads * head_bytes);
+  return static_cast<double>(StateCache::BytesPerToken(config)) +
+         positions / static_cast<double>(tokens) * 2.0 *
+             static_cast<double>(config.num_key_value_heads * head_bytes);
 }
 
 // What one token reads of the packed weights: of a mixture's experts, as many as it chooses.
@@ -153,8 +156,8 @@ Status SpeedBench::Run(SpeedResult& result) {
   if (!test.is_prompt() && !drafts_) {
     result.bytes_per_token =
         StepBytes(engine_, test.num_sequences) / static_cast<double>(test.num_sequences) +
-        MeanKeyValueBytes(engine_.file().config(), options_.engine.kv_type, test.depth_tokens,
-                          test.generated_tokens);
+        MeanCacheBytes(engine_.file().config(), options_.engine.kv_type, test.depth_tokens,
+                       test.generated_tokens);
   }
   std::optional<ProgressBar> bar;
   if (IsTerminal(stderr)) {

@@ -22,11 +22,10 @@ struct Block {
   PlannedTensor* second;
   PlannedTensor* second_bias;
   size_t inner_channels;  // How many the second matrix reads.
-  // From products with their bias, [rows, channels], which it overwrites, to output [rows,
-  // inner_channels].
-  std::function<void(MatrixView products, MatrixView output)> inner;
-  // The outputs of attention's heads are multiplied by sigmoids of the products with this matrix's
-  // rows; null if there is no gate.
+  // From products with their bias, [rows, channels], which it overwrites, and those with `gate`,
+  // [rows, rows of gate], to output [rows, inner_channels].
+  std::function<void(MatrixView products, ConstMatrixView gates, MatrixView output)> inner;
+  // A small matrix that reads what the first one reads, too; null if there is none.
   PlannedTensor* gate = nullptr;
 };
 

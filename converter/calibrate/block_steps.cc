@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "converter/calibrate/exponential.h"
 #include "converter/calibrate/layer_steps.h"
 
 namespace cria {
@@ -30,17 +29,8 @@ Matrix BlockSteps::Inputs(Matrix hidden) const {
 Matrix BlockSteps::Inner(Matrix products, const Matrix& inputs) const {
   AddBias(first_bias_, products.view());
   Matrix output(products.rows(), block_->inner_channels);
-  block_->inner(products.view(), output.view());
-  if (gate_.rows() == 0) return output;
-  const Matrix gates = Multiply(*threads_, inputs, gate_);
-  const size_t head_dim = output.columns() / gates.columns();
-  for (size_t row = 0; row < output.rows(); ++row) {
-    const std::span<float> heads = output.view().row(row);
-    const std::span<const float> scores = gates.view().row(row);
-    for (size_t i = 0; i < heads.size(); ++i) {
-      heads[i] /= 1.0f + Exponential(std::min(-scores[i / head_dim], 88.0f));
-    }
-  }
+  const Matrix gates = gate_.rows() == 0 ? Matrix() : Multiply(*threads_, inputs, gate_);
+  block_->inner(products.view(), gates.view(), output.view());
   return output;
 }
 

@@ -63,7 +63,8 @@ size_t CalibrationWindowTokens(const ModelConfig& config, size_t num_tokens,
 }
 
 size_t CalibrationTokensFor(const ModelConfig& config, size_t rows_per_input) {
-  size_t inputs = std::max<size_t>(config.hidden_size, config.query_channels());
+  size_t inputs = std::max<size_t>(
+      {config.hidden_size, config.query_channels(), config.linear_value_channels()});
   const bool has_dense_layers =
       config.num_experts == 0 || std::ranges::any_of(config.layer_kinds, &LayerKind::dense_mlp);
   if (has_dense_layers) inputs = std::max<size_t>(inputs, config.intermediate_size);

@@ -57,4 +57,7 @@ inline float NormalDistribution(float x) {
   return x < 0.0f ? tail : 1.0f - tail;
 }
 
+// Exponential takes at most 88; for a smaller x, the result is as good as 0 anyway.
+inline float Sigmoid(float x) { return 1.0f / (1.0f + Exponential(std::min(-x, 88.0f))); }
+
 }  // namespace cria

@@ -5,6 +5,7 @@
 
 #include "converter/calibrate/expert_parts.h"
 #include "converter/calibrate/layer_steps.h"
+#include "converter/calibrate/linear_attention_steps.h"
 #include "model/rope_table.h"
 
 namespace cria {
@@ -37,8 +38,15 @@ class BlockMaker {
                  .inner_channels = config_.query_channels(),
                  .inner =
                      [&config = config_, &threads = threads_, &kind, attention, rope,
-                      window_tokens = window_tokens_](MatrixView qkv, MatrixView output) {
+                      window_tokens = window_tokens_](MatrixView qkv, ConstMatrixView gates,
+                                                      MatrixView output) {
                        Attend(threads, config, kind, *attention, *rope, window_tokens, qkv, output);
+                       MultiplyByGates(threads, gates, output);
+                       if (!config.attn_output_gate) return;
+                       const size_t channels = config.query_channels();
+                       MultiplyByGates(threads,
+                                       qkv.Columns(config.qkv_channels() - channels, channels),
+                                       output);
                      },
                  .gate = Find(TensorRole::kAttentionGate)};
   }
@@ -60,9 +68,40 @@ class BlockMaker {
                  .second_bias = Find(TensorRole::kConvOutBias),
                  .inner_channels = config_.hidden_size,
                  .inner = [&threads = threads_, weights, window_tokens = window_tokens_](
-                              MatrixView bcx, MatrixView output) {
+                              MatrixView bcx, ConstMatrixView /*gates*/, MatrixView output) {
                    Convolve(threads, weights->taps, weights->bias, window_tokens, bcx, output);
                  }};
+  }
+
+  Result<Block> LinearAttention() const {
+    LinearAttentionWeights read;
+    CRIA_ASSIGN_OR_RETURN(read.taps, ReadVector(Find(TensorRole::kLinearConvWeight)));
+    CRIA_ASSIGN_OR_RETURN(read.dt_bias, ReadVector(Find(TensorRole::kLinearDtBias)));
+    CRIA_ASSIGN_OR_RETURN(read.decay_rates, ReadVector(Find(TensorRole::kLinearDecayRate)));
+    CRIA_ASSIGN_OR_RETURN(read.norm, ReadVector(Find(TensorRole::kLinearNorm)));
+    const auto weights = std::make_shared<const LinearAttentionWeights>(std::move(read));
+    return Block{
+        .norm = Find(TensorRole::kInputLayernorm),
+        .output_norm = Find(TensorRole::kAttentionOutputNorm),
+        .first = Find(TensorRole::kLinearInProj),
+        .first_bias = nullptr,
+        .second = Find(TensorRole::kLinearOutProj),
+        .second_bias = nullptr,
+        .inner_channels = config_.linear_value_channels(),
+        .inner =
+            [&config = config_, &threads = threads_, weights, window_tokens = window_tokens_](
+                MatrixView projected, ConstMatrixView gates, MatrixView output) {
+              RunLinearAttention(threads, config, *weights, window_tokens, projected, gates,
+                                 output);
+            },
+        .gate = Find(TensorRole::kLinearBaProj)};
+  }
+
+  // Attention, or what a layer has in its place.
+  Result<Block> Mixer() const {
+    const LayerKind& kind = config_.layer_kind(layer_);
+    if (kind.short_conv) return ShortConvolution();
+    return kind.linear_attention ? LinearAttention() : Attention();
   }
 
   Block DenseFeedForward() const {
@@ -108,8 +147,8 @@ class BlockMaker {
             .second = second,
             .second_bias = nullptr,
             .inner_channels = second->stored.spec.input_channels,
-            .inner = [act = config_.hidden_act, &threads = threads_](MatrixView gate_up,
-                                                                     MatrixView output) {
+            .inner = [act = config_.hidden_act, &threads = threads_](
+                         MatrixView gate_up, ConstMatrixView /*gates*/, MatrixView output) {
               Activate(threads, act, gate_up, output);
             }};
   }
@@ -132,8 +171,7 @@ Result<LayerBlocks> MakeLayerBlocks(const ModelConfig& config, const ThreadPool&
                                     size_t window_tokens, size_t layer, FilePlan& plan) {
   const BlockMaker maker(config, threads, window_tokens, layer, plan);
   LayerBlocks made;
-  CRIA_ASSIGN_OR_RETURN(Block mixer, config.layer_kind(layer).short_conv ? maker.ShortConvolution()
-                                                                         : maker.Attention());
+  CRIA_ASSIGN_OR_RETURN(Block mixer, maker.Mixer());
   made.blocks.push_back(std::move(mixer));
   if (config.is_mixture(layer)) {
     made.mixture = maker.Experts();

@@ -44,7 +44,8 @@ struct Mixture {
   }
 };
 
-// Attention or a short convolution, and a dense feed-forward as a second block or a mixture.
+// Attention, or what a layer has in its place, and a dense feed-forward as a second block or a
+// mixture.
 struct LayerBlocks {
   std::vector<Block> blocks;
   std::optional<Mixture> mixture;

@@ -138,6 +138,18 @@ void Attend(const ThreadPool& threads, const ModelConfig& config, const LayerKin
   });
 }
 
+void MultiplyByGates(const ThreadPool& threads, ConstMatrixView gates, MatrixView output) {
+  if (gates.columns == 0) return;
+  const size_t channels = output.columns / gates.columns;
+  ForEachRow(threads, output.rows, [&](size_t row) {
+    const std::span<float> out = output.row(row);
+    const std::span<const float> scores = gates.row(row);
+    for (size_t i = 0; i < out.size(); ++i) {
+      out[i] /= 1.0f + Exponential(std::min(-scores[i / channels], 88.0f));
+    }
+  });
+}
+
 void Convolve(const ThreadPool& threads, std::span<const float> taps, std::span<const float> bias,
               size_t window_tokens, ConstMatrixView bcx, MatrixView output) {
   const size_t hidden = output.columns;

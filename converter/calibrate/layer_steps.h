@@ -36,10 +36,15 @@ struct RopeTable {
 RopeTable MakeRopeTable(const ModelConfig& config, const LayerKind& kind, size_t positions);
 
 // What o_proj reads, [rows, query_channels], from the products with qkv_proj and their bias, [rows,
-// qkv_channels], which it overwrites. Every window of `window_tokens` rows is a text of its own.
+// qkv_channels], which it overwrites. The gates of attn_output_gate are not used. Every window of
+// `window_tokens` rows is a text of its own.
 void Attend(const ThreadPool& threads, const ModelConfig& config, const LayerKind& kind,
             const AttentionWeights& weights, const RopeTable& rope, size_t window_tokens,
             MatrixView qkv, MatrixView output);
+
+// Multiplies what attention writes, [rows, channels], by the sigmoids of gates, [rows, gates]: one
+// gate for as many channels as there are for each.
+void MultiplyByGates(const ThreadPool& threads, ConstMatrixView gates, MatrixView output);
 
 // What the out_proj of a short convolution reads, [rows, hidden_size], from the products with
 // in_proj and their bias, [rows, 3 * hidden_size]. `taps` are as the model has them; `bias` may be

@@ -14,9 +14,6 @@ float DotProduct(std::span<const float> a, std::span<const float> b) {
   return static_cast<float>(sum);
 }
 
-// Exponential takes at most 88; for a smaller x, the result is as good as 0 anyway.
-float Sigmoid(float x) { return 1.0f / (1.0f + Exponential(std::min(-x, 88.0f))); }
-
 }  // namespace
 
 void ChooseLargest(std::span<const float> products, const LargestChoice& choice,

@@ -51,8 +51,9 @@ Result<bool> RotatePlan(const ModelConfig& config, FilePlan& plan) {
   };
   const std::array<Half, 2> halves = {
       {{TensorRole::kInputLayernorm,
-        {TensorRole::kQkvProj, TensorRole::kAttentionGate, TensorRole::kConvInProj},
-        {TensorRole::kOProj, TensorRole::kConvOutProj},
+        {TensorRole::kQkvProj, TensorRole::kAttentionGate, TensorRole::kConvInProj,
+         TensorRole::kLinearInProj, TensorRole::kLinearBaProj},
+        {TensorRole::kOProj, TensorRole::kConvOutProj, TensorRole::kLinearOutProj},
         {TensorRole::kOBias, TensorRole::kConvOutBias}},
        {TensorRole::kPostAttentionLayernorm,
         {TensorRole::kGateUpProj, TensorRole::kRouter, TensorRole::kExpertsGateUpProj,

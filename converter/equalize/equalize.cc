@@ -199,12 +199,18 @@ struct Half {
   std::vector<Pair> pairs;
 };
 
-// Or of the short convolution that a layer has in its place.
+// Or of what a layer has in its place.
 Half AttentionOf(FilePlan& plan, const ModelConfig& config, int layer) {
   const auto find = [&](TensorRole role) { return FindTensor(plan, role, layer); };
   // What out_proj reads of a short convolution is a product of three rows of in_proj.
   if (PlannedTensor* const in_proj = find(TensorRole::kConvInProj)) {
     return {.norm = find(TensorRole::kInputLayernorm), .readers = {{in_proj}}, .pairs = {}};
+  }
+  // The norm of heads and the gates are between the matrices of linear attention.
+  if (PlannedTensor* const in_proj = find(TensorRole::kLinearInProj)) {
+    return {.norm = find(TensorRole::kInputLayernorm),
+            .readers = {.quantized = {in_proj}, .in_f32 = {find(TensorRole::kLinearBaProj)}},
+            .pairs = {}};
   }
   PlannedTensor* const qkv = find(TensorRole::kQkvProj);
   NormReaders readers = {{qkv}};

@@ -47,6 +47,10 @@ struct GgufArchitecture {
   bool has_sigmoid_scores = false;
   // Layers without heads of keys and values have a short convolution, and norms' names differ.
   bool has_short_conv = false;
+  // Layers with linear attention, in which heads of values are in tiled order or not, and gates of
+  // the output in the others; norms' names differ, too.
+  bool has_linear_attention = false;
+  bool has_tiled_value_heads = false;
   // Keys that are used, although they are refused for other architectures.
   std::span<const std::string_view> own_keys = {};
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <iterator>
 #include <limits>
 #include <optional>
@@ -20,6 +21,8 @@
 #include "converter/gguf/gguf_tokenizer.h"
 #include "converter/layer_kinds.h"
 #include "converter/lfm2_tensors.h"
+#include "converter/linear_attention_tensors.h"
+#include "converter/taps.h"
 #include "core/format.h"
 #include "core/quotable.h"
 
@@ -33,6 +36,10 @@ struct TensorName {
   std::string_view ggml;
   std::string_view hugging_face;
 };
+// Without a suffix; and with one that the other name does not have.
+constexpr std::string_view kGgmlDecayRate = "ssm_a";
+constexpr std::string_view kGgmlDtBias = "ssm_dt";
+
 constexpr std::array kModelNames = {
     TensorName{"token_embd", "model.embed_tokens"},
     TensorName{"output_norm", "model.norm"},
@@ -73,6 +80,21 @@ constexpr std::array kShortConvNames = {
     TensorName{"shortconv.out_proj", "conv.out_proj"},
     TensorName{"exp_probs_b", "mlp.expert_bias"},
 };
+// The same, for architectures with linear attention.
+constexpr std::array kLinearAttentionNames = {
+    TensorName{"post_attention_norm", "post_attention_layernorm"},
+    TensorName{"attn_qkv", "linear_attn.in_proj_qkv"},
+    TensorName{"attn_gate", "linear_attn.in_proj_z"},
+    TensorName{"ssm_in", "linear_attn.in_proj_qkvz"},
+    TensorName{"ssm_beta", "linear_attn.in_proj_b"},
+    TensorName{"ssm_alpha", "linear_attn.in_proj_a"},
+    TensorName{"ssm_ba", "linear_attn.in_proj_ba"},
+    TensorName{"ssm_conv1d", "linear_attn.conv1d"},
+    TensorName{"ssm_norm", "linear_attn.norm"},
+    TensorName{"ssm_out", "linear_attn.out_proj"},
+    TensorName{kGgmlDecayRate, "linear_attn.A_log"},
+    TensorName{kGgmlDtBias, "linear_attn.dt_bias"},
+};
 // Not of layers: of the last norm, not of one behind the embedding.
 constexpr std::array kShortConvModelNames = {TensorName{"token_embd_norm", "model.norm"}};
 // The same, for architectures with fused projections.
@@ -99,6 +121,7 @@ std::string_view RenameModule(std::string_view module, bool is_of_layer,
   if (architecture.norm_placement != NormPlacement::kBefore) renamed = find(kOutputNormNames);
   if (renamed.empty() && architecture.has_fused_projections) renamed = find(kFusedNames);
   if (renamed.empty() && architecture.has_short_conv) renamed = find(kShortConvNames);
+  if (renamed.empty() && architecture.has_linear_attention) renamed = find(kLinearAttentionNames);
   return renamed.empty() ? find(kLayerNames) : renamed;
 }
 
@@ -108,7 +131,9 @@ struct RenamedTensor {
   std::string_view module;
 };
 RenamedTensor Rename(std::string_view name, const GgufArchitecture& architecture) {
-  const size_t suffix = name.rfind('.');  // ".weight" or ".bias"
+  // ".weight" or ".bias"
+  const size_t suffix =
+      name.ends_with(Format(".{}", kGgmlDecayRate)) ? name.size() : name.rfind('.');
   if (suffix == std::string_view::npos) return {std::string(name), ""};
   std::string_view module = name.substr(0, suffix);
   std::string prefix;
@@ -122,7 +147,8 @@ RenamedTensor Rename(std::string_view name, const GgufArchitecture& architecture
   const std::string_view renamed = RenameModule(module, is_of_layer, architecture);
   if (renamed.empty()) return {std::string(name), ""};
   // A bias without a matrix is a tensor of its own name.
-  if (module == "exp_probs_b") return {prefix + std::string(renamed), module};
+  if (module == "exp_probs_b" || module == kGgmlDtBias)
+    return {prefix + std::string(renamed), module};
   return {prefix + std::string(renamed) + std::string(name.substr(suffix)), module};
 }
 
@@ -197,6 +223,25 @@ std::string NameOf(const std::filesystem::path& path) {
   return name;
 }
 
+// Whether a tensor, under either name, is of a block behind the model's layers.
+bool IsOfLaterBlock(std::string_view name, uint32_t num_layers) {
+  constexpr std::string_view kLayers = "model.layers.";
+  constexpr std::string_view kBlocks = "blk.";
+  const std::string_view prefix = name.starts_with(kBlocks) ? kBlocks : kLayers;
+  if (!name.starts_with(prefix)) return false;
+  uint32_t index = 0;
+  const char* const begin = name.data() + prefix.size();
+  const auto parsed = std::from_chars(begin, name.data() + name.size(), index);
+  return parsed.ec == std::errc() && index >= num_layers;
+}
+
+Status CheckConfig(const Checkpoint& checkpoint) {
+  const Status valid = ValidateConfig(checkpoint.config);
+  if (valid) return {};
+  return Fail(valid.error().code(),
+              Format("{}: {}", checkpoint.folder.string(), valid.error().message()));
+}
+
 // Reads the configuration's fields for which the metadata has no keys. One layer with a tensor
 // decides for all layers: MapTensors fails if another layer does not have it.
 void ReadWhatTensorsTell(Checkpoint& checkpoint) {
@@ -234,8 +279,16 @@ Result<Checkpoint> OpenGgufCheckpoint(const std::filesystem::path& path) {
       std::min<uint64_t>(embedding->shape.front(), std::numeric_limits<uint32_t>::max());
   CRIA_ASSIGN_OR_RETURN(checkpoint.config, ReadGgufConfig(file.metadata, architecture,
                                                           static_cast<uint32_t>(vocab_size)));
+  size_t num_left_out = 0;
   for (TensorSource& tensor : file.tensors) {
     const RenamedTensor renamed = Rename(tensor.name, architecture);
+    if (architecture.has_linear_attention &&
+        IsOfLaterBlock(renamed.name, checkpoint.config.num_hidden_layers)) {
+      ++num_left_out;
+      continue;
+    }
+    // The model's is positive.
+    if (renamed.module == kGgmlDecayRate) tensor.factor = -1.0f;
     if (architecture.is_interleaved && IsInterleaved(renamed.module)) {
       tensor.interleaved_head_dim = checkpoint.config.head_dim;
     }
@@ -248,7 +301,15 @@ Result<Checkpoint> OpenGgufCheckpoint(const std::filesystem::path& path) {
                   Format("{}: tensor \"{}\" appears twice", path.string(), Quotable(renamed.name)));
     }
   }
+  if (num_left_out > 0) {
+    checkpoint.notes.push_back(
+        Format("the part of the file that drafts tokens ({} tensors) is left out", num_left_out));
+  }
   if (architecture.has_fused_projections) CRIA_RETURN_IF_ERROR(SplitFusedTensors(checkpoint));
+  if (architecture.has_linear_attention) {
+    CRIA_RETURN_IF_ERROR(CheckConfig(checkpoint));
+    CRIA_RETURN_IF_ERROR(SplitLinearAttention(checkpoint));
+  }
   CRIA_RETURN_IF_ERROR(TransposeTaps(checkpoint));
   CRIA_RETURN_IF_ERROR(NormalizeExpertTensors(checkpoint));
   ReadWhatTensorsTell(checkpoint);
@@ -257,9 +318,7 @@ Result<Checkpoint> OpenGgufCheckpoint(const std::filesystem::path& path) {
   CRIA_ASSIGN_OR_RETURN(checkpoint.folding,
                         ReadGgufFolding(file.metadata, architecture, checkpoint.config));
   MoveAttentionFactor(checkpoint.config, checkpoint.folding);
-  if (const Status valid = ValidateConfig(checkpoint.config); !valid) {
-    return Fail(valid.error().code(), Format("{}: {}", path.string(), valid.error().message()));
-  }
+  CRIA_RETURN_IF_ERROR(CheckConfig(checkpoint));
   return checkpoint;
 }
 

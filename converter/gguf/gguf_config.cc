@@ -97,9 +97,16 @@ class ConfigReader {
                              Size{"block_count", &config_.num_hidden_layers},
                              Size{"attention.head_count", &config_.num_attention_heads},
                              Size{"context_length", &config_.max_position_embeddings}}) {
-      CRIA_ASSIGN_OR_RETURN(*size.field, metadata_.Integer(Key(size.name)));
+      // A model whose layers all have experts may not have the width of a dense feed-forward.
+      const bool is_of_experts = size.field == &config_.intermediate_size &&
+                                 architecture_.has_linear_attention &&
+                                 !metadata_.Has(Key(size.name));
+      CRIA_ASSIGN_OR_RETURN(
+          *size.field,
+          metadata_.Integer(Key(is_of_experts ? "expert_feed_forward_length" : size.name)));
     }
     if (architecture_.has_short_conv) return ReadShortConv();
+    if (architecture_.has_linear_attention) CRIA_RETURN_IF_ERROR(ReadLinearAttention());
     CRIA_ASSIGN_OR_RETURN(
         config_.num_key_value_heads,
         metadata_.Integer(Key("attention.head_count_kv"), config_.num_attention_heads));
@@ -139,6 +146,58 @@ class ConfigReader {
     if (heads != 0) return {};
     return metadata_.Bad(key, "is 0 for every layer, but this version needs a layer with attention",
                          ErrorCode::kUnsupported);
+  }
+
+  Status ReadLinearAttention() {
+    config_.attn_output_gate = true;
+    // The last layers guess tokens after the next one, and are no layers of the model.
+    CRIA_ASSIGN_OR_RETURN(const uint32_t num_drafting,
+                          metadata_.Integer(Key("nextn_predict_layers"), 0));
+    if (num_drafting >= config_.num_hidden_layers) {
+      return metadata_.Bad(
+          Key("nextn_predict_layers"),
+          Format("is {}, but block_count is {}", num_drafting, config_.num_hidden_layers));
+    }
+    const uint32_t num_blocks = config_.num_hidden_layers;
+    config_.num_hidden_layers -= num_drafting;
+    CRIA_RETURN_IF_ERROR(ReadLinearLayers(num_blocks));
+    if (!std::ranges::contains(is_linear_, true)) return {};
+    CRIA_ASSIGN_OR_RETURN(config_.linear_conv_kernel_dim,
+                          metadata_.Integer(Key("ssm.conv_kernel")));
+    CRIA_ASSIGN_OR_RETURN(config_.linear_key_head_dim, metadata_.Integer(Key("ssm.state_size")));
+    CRIA_ASSIGN_OR_RETURN(config_.linear_num_key_heads, metadata_.Integer(Key("ssm.group_count")));
+    CRIA_ASSIGN_OR_RETURN(config_.linear_num_value_heads,
+                          metadata_.Integer(Key("ssm.time_step_rank")));
+    CRIA_ASSIGN_OR_RETURN(const uint32_t values, metadata_.Integer(Key("ssm.inner_size")));
+    const uint32_t heads = config_.linear_num_value_heads;
+    if (heads == 0 || values % heads != 0) {
+      return metadata_.Bad(Key("ssm.inner_size"),
+                           Format("is {}, which {} heads do not divide", values, heads));
+    }
+    config_.linear_value_head_dim = values / heads;
+    config_.linear_tiled_value_heads =
+        architecture_.has_tiled_value_heads && heads != config_.linear_num_key_heads;
+    return {};
+  }
+
+  // As llama.cpp does: by a flag for each layer, or all but every n-th.
+  Status ReadLinearLayers(uint32_t num_blocks) {
+    const std::string key = Key("attention.recurrent_layers");
+    const size_t num_layers = std::min(config_.num_hidden_layers, kMaxHiddenLayers);
+    if (const auto* flags = metadata_.Find<std::vector<bool>>(key)) {
+      if (flags->size() != num_blocks) {
+        return metadata_.Bad(
+            key, Format("has {} entries, but block_count is {}", flags->size(), num_blocks));
+      }
+      is_linear_.assign(flags->begin(), flags->begin() + static_cast<ptrdiff_t>(num_layers));
+      return {};
+    }
+    if (metadata_.Has(key)) return metadata_.Bad(key, "must have true or false for each layer");
+    const std::string_view name = "full_attention_interval";
+    CRIA_ASSIGN_OR_RETURN(const uint32_t interval, metadata_.Integer(Key(name), 4));
+    if (interval == 0) return metadata_.Bad(Key(name), "is 0");
+    for (size_t i = 0; i < num_layers; ++i) is_linear_.push_back((i + 1) % interval != 0);
+    return {};
   }
 
   Status ReadScores() {
@@ -230,6 +289,9 @@ class ConfigReader {
       if (i < is_convolution_.size() && is_convolution_[i]) {
         layers.back() = {.rope_theta = full.rope_theta, .no_rope = true, .short_conv = true};
       }
+      if (i < is_linear_.size() && is_linear_[i]) {
+        layers.back() = {.rope_theta = full.rope_theta, .no_rope = true, .linear_attention = true};
+      }
     }
     SetLayerKinds(std::move(layers), config_);
     return {};
@@ -281,7 +343,8 @@ class ConfigReader {
   const GgufMetadata& metadata_;
   const GgufArchitecture& architecture_;
   ModelConfig config_;
-  std::vector<bool> is_convolution_;  // [layers], if the architecture has any.
+  std::vector<bool> is_convolution_;  // [layers], if the architecture has any, like the next one.
+  std::vector<bool> is_linear_;
 };
 
 }  // namespace

@@ -13,6 +13,8 @@
 #include "converter/input/json_file.h"
 #include "converter/input/whole_file.h"
 #include "converter/lfm2_tensors.h"
+#include "converter/linear_attention_tensors.h"
+#include "converter/taps.h"
 #include "converter/torch/torch_archive.h"
 #include "core/format.h"
 #include "core/quotable.h"
@@ -92,13 +94,29 @@ struct PartPrefix {
 constexpr std::array kTextPrefixes = {PartPrefix{"model.language_model.", "model."},
                                       PartPrefix{"language_model.model.", "model."},
                                       PartPrefix{"language_model.lm_head.", "lm_head."}};
-constexpr std::array<std::string_view, 4> kVisionPrefixes = {
+constexpr std::array<std::string_view, 5> kVisionPrefixes = {
     "model.vision_tower.", "model.multi_modal_projector.", "vision_tower.",
-    "multi_modal_projector."};
+    "multi_modal_projector.", "model.visual."};
 
 bool IsOfVision(std::string_view name) {
   return std::ranges::any_of(kVisionPrefixes,
                              [&](std::string_view prefix) { return name.starts_with(prefix); });
+}
+
+// Layers that guess the tokens after the next one, for drafts.
+void LeaveOutDrafter(Checkpoint& checkpoint) {
+  const size_t num_left_out = std::erase_if(
+      checkpoint.tensors, [](const auto& tensor) { return tensor.first.starts_with("mtp."); });
+  if (num_left_out == 0) return;
+  checkpoint.notes.push_back(Format(
+      "the part of the checkpoint that drafts tokens (mtp, {} tensors) is left out", num_left_out));
+}
+
+// The model's element is exp(A_log).
+void MakeDecayRates(Checkpoint& checkpoint) {
+  for (auto& [name, source] : checkpoint.tensors) {
+    if (name.ends_with(".linear_attn.A_log")) source.is_logarithm = true;
+  }
 }
 
 // Keeps the text model's tensors, under the names of a model that is only that.
@@ -137,9 +155,12 @@ Result<Checkpoint> OpenHfCheckpoint(const std::filesystem::path& folder) {
   checkpoint.config = model.config;
   checkpoint.folding = model.folding;
   CRIA_ASSIGN_OR_RETURN(checkpoint.tensors, ReadTensors(folder));
+  if (model.has_drafter) LeaveOutDrafter(checkpoint);
   if (model.has_vision) CRIA_RETURN_IF_ERROR(LeaveOutVision(checkpoint));
   if (model.has_fused_projections) CRIA_RETURN_IF_ERROR(SplitFusedTensors(checkpoint));
   if (model.has_lfm2_names) CRIA_RETURN_IF_ERROR(RenameLfm2Tensors(checkpoint));
+  CRIA_RETURN_IF_ERROR(SplitLinearAttention(checkpoint));
+  MakeDecayRates(checkpoint);
   CRIA_RETURN_IF_ERROR(TransposeTaps(checkpoint));
   CRIA_RETURN_IF_ERROR(NormalizeExpertTensors(checkpoint));
   return checkpoint;

@@ -10,6 +10,7 @@
 #include "converter/hugging_face/hf_experts.h"
 #include "converter/hugging_face/hf_families.h"
 #include "converter/hugging_face/hf_layers.h"
+#include "converter/hugging_face/hf_linear_attention.h"
 #include "converter/hugging_face/hf_multipliers.h"
 #include "converter/hugging_face/hf_short_conv.h"
 #include "converter/input/json_fields.h"
@@ -213,7 +214,8 @@ Result<HfModel> ReadFields(const JsonFields& fields, const Family& family) {
     if (!family.Uses(field.name)) CRIA_RETURN_IF_ERROR(RefuseUnlessNeutral(fields, field));
   }
   HfModel model = {.has_fused_projections = family.has_fused_projections,
-                   .has_lfm2_names = family.short_conv != nullptr};
+                   .has_lfm2_names = family.short_conv != nullptr,
+                   .has_drafter = family.linear_attention};
   ModelConfig& config = model.config;
   config.architecture =
       family.shown_architecture.empty() ? family.architecture : family.shown_architecture;
@@ -229,6 +231,7 @@ Result<HfModel> ReadFields(const JsonFields& fields, const Family& family) {
   CRIA_RETURN_IF_ERROR(ReadBiases(fields, family, config));
   CRIA_RETURN_IF_ERROR(ReadHfSoftCaps(fields, family, config));
   CRIA_RETURN_IF_ERROR(ReadHfShortConv(fields, family, config));
+  CRIA_RETURN_IF_ERROR(ReadHfLinearAttention(fields, family, config));
   CRIA_RETURN_IF_ERROR(ReadHfExperts(fields, family, config));
   CRIA_RETURN_IF_ERROR(ReadHfLayers(fields, family, config));
   CRIA_ASSIGN_OR_RETURN(model.folding, ReadHfMultipliers(fields, family, config));

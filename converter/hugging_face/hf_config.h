@@ -14,6 +14,7 @@ struct HfModel {
   WeightFolding folding = {};
   bool has_fused_projections = false;
   bool has_lfm2_names = false;
+  bool has_drafter = false;  // There may be tensors of layers that guess later tokens.
   // The tensors are those of a text model within a model that sees pictures, too.
   bool has_vision = false;
 };

@@ -57,7 +57,8 @@ Result<uint32_t> ReadNumExperts(const JsonFields& fields, const ExpertFields& ex
 Status ReadHfExperts(const JsonFields& fields, const Family& family, ModelConfig& config) {
   if (family.experts == nullptr) return {};
   const ExpertFields& experts = *family.experts;
-  if (family.window == Window::kIgnored && family.short_conv == nullptr) {
+  if (family.window == Window::kIgnored && family.short_conv == nullptr &&
+      !family.linear_attention) {
     CRIA_RETURN_IF_ERROR(RefuseWindow(fields));
   }
   CRIA_ASSIGN_OR_RETURN(const uint32_t num_experts, ReadNumExperts(fields, experts));

@@ -37,7 +37,8 @@ enum class RopeFields : uint8_t {
   kShared,               // For all layers.
   kGemma3,               // An object for each type of layers. The older form has rope_scaling for
                          // layers without a window and rope_local_base_freq for the others.
-  kPhi3,                 // For all layers, with a partial_rotary_factor.
+  kPartial,              // For all layers, with a partial_rotary_factor.
+  kPhi3,                 // The same, and original_max_position_embeddings is never in the object.
   kLfm3,  // An object for each type of layers, which may be of the type proportional.
 };
 
@@ -46,6 +47,7 @@ enum class Multipliers : uint8_t {
   kNone,
   kGemma,  // The embedding by sqrt(hidden_size), norms by one more than their weights.
   kGemmaWithScoreField,  // The same, and query_pre_attn_scalar for scores.
+  kNormsPlusOne,         // Norms by one more than their weights.
   kGranite,              // embedding_, attention_ and residual_multiplier, and logits_scaling.
 };
 
@@ -119,6 +121,7 @@ struct Family {
   uint32_t sliding_window_pattern = 0;  // Default of n, for kPattern.
   RopeFields rope_fields = RopeFields::kShared;
   float rope_theta = 10000.0f;
+  float partial_rotary_factor = 1.0f;  // Default, if it is an own field.
   Multipliers multipliers = Multipliers::kNone;
   std::optional<float> attn_logit_softcapping = {};  // Default, if it is an own field.
   std::optional<float> final_logit_softcapping = {};
@@ -126,6 +129,9 @@ struct Family {
   const ExpertFields* experts = nullptr;  // Null: there are none.
   // Null: there are none. Otherwise tensors have the names that RenameLfm2Tensors knows, too.
   const ShortConvFields* short_conv = nullptr;
+  // Layers with linear attention, as layer_types or full_attention_interval say, and with gates of
+  // the output in the others.
+  bool linear_attention = false;
   // Fields that are used, although they are refused for other families.
   std::span<const std::string_view> own_fields = {};
   // Fields for which transformers knows no meaning of null, in addition to those of all families.

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "converter/hugging_face/hf_experts.h"
+#include "converter/hugging_face/hf_linear_attention.h"
 #include "converter/hugging_face/hf_rope.h"
 #include "converter/hugging_face/hf_short_conv.h"
 #include "converter/layer_kinds.h"
@@ -168,8 +169,12 @@ Status ReadHfLayers(const JsonFields& fields, const Family& family, ModelConfig&
                         ReadLayersWithRope(fields, family, num_layers));
   std::vector<bool> is_sliding;
   std::vector<std::string_view> types(num_layers);
-  if (family.short_conv != nullptr) {
-    CRIA_ASSIGN_OR_RETURN(types, ReadHfShortConvLayers(fields, family, config.num_hidden_layers));
+  const bool has_types = family.short_conv != nullptr || family.linear_attention;
+  if (has_types) {
+    CRIA_ASSIGN_OR_RETURN(types,
+                          family.linear_attention
+                              ? ReadHfLinearAttentionLayers(fields, config.num_hidden_layers)
+                              : ReadHfShortConvLayers(fields, family, config.num_hidden_layers));
     for (const std::string_view type : types) is_sliding.push_back(type == kSlidingAttention);
     CRIA_RETURN_IF_ERROR(CheckWindow(fields, is_sliding, window));
   } else {
@@ -179,8 +184,8 @@ Status ReadHfLayers(const JsonFields& fields, const Family& family, ModelConfig&
   LayerKind full;
   LayerKind sliding = {.sliding_window = window};
   // Parameters of a type that no layer has may be absent.
-  const bool has_full = family.short_conv == nullptr ? std::ranges::contains(is_sliding, false)
-                                                     : std::ranges::contains(types, kFullAttention);
+  const bool has_full = has_types ? std::ranges::contains(types, kFullAttention)
+                                  : std::ranges::contains(is_sliding, false);
   if (has_full) {
     CRIA_RETURN_IF_ERROR(ReadHfRope(fields, family, kFullAttention, config, full));
   }
@@ -190,15 +195,16 @@ Status ReadHfLayers(const JsonFields& fields, const Family& family, ModelConfig&
   CRIA_ASSIGN_OR_RETURN(const std::vector<bool> is_dense,
                         ReadHfDenseLayers(fields, family, num_layers));
   const bool has_sliding = std::ranges::contains(is_sliding, true);
-  const LayerKind convolution = {.rope_theta = has_full      ? full.rope_theta
-                                               : has_sliding ? sliding.rope_theta
-                                                             : family.rope_theta,
-                                 .no_rope = true,
-                                 .short_conv = true};
+  const LayerKind recurrent = {.rope_theta = has_full      ? full.rope_theta
+                                             : has_sliding ? sliding.rope_theta
+                                                           : family.rope_theta,
+                               .no_rope = true,
+                               .short_conv = family.short_conv != nullptr,
+                               .linear_attention = family.linear_attention};
   std::vector<LayerKind> layers;
   for (size_t i = 0; i < num_layers; ++i) {
-    if (types[i] == kConvLayer) {
-      layers.push_back(convolution);
+    if (types[i] == kConvLayer || types[i] == kLinearAttentionLayer) {
+      layers.push_back(recurrent);
     } else {
       layers.push_back(is_sliding[i] ? sliding : full);
       layers.back().no_rope = !has_rope[i];

@@ -44,6 +44,7 @@ Result<WeightFolding> ReadHfMultipliers(const JsonFields& fields, const Family& 
     return folding;
   }
   folding.adds_one_to_norms = true;
+  if (family.multipliers == Multipliers::kNormsPlusOne) return folding;
   folding.embedding_multiplier = std::sqrt(config.hidden_size);
   if (family.multipliers == Multipliers::kGemmaWithScoreField) {
     CRIA_ASSIGN_OR_RETURN(const double scalar,

@@ -69,18 +69,24 @@ Status RefusePartialRotary(const JsonFields& rope) {
 
 // Reads how many channels of a head are rotated. A factor in the object has precedence over one
 // outside it.
-Status ReadRotaryDim(const JsonFields& fields, const RopeObjects& found, ModelConfig& config) {
+Status ReadRotaryDim(const JsonFields& fields, const Family& family, const RopeObjects& found,
+                     ModelConfig& config) {
   const bool is_inside = found.any() != nullptr && found.any()->contains(kPartialRotaryFactor);
   const JsonFields owner =
       is_inside ? JsonFields(*found.any(), fields.where(), found.name()) : fields;
   const json* value = owner.Find(kPartialRotaryFactor);
-  if (value == nullptr && !is_inside) return {};
-  const double factor = value != nullptr && value->is_number() ? value->get<double>() : 0.0;
+  const bool is_absent = !owner.object().contains(kPartialRotaryFactor);
+  const double factor = is_absent                                ? family.partial_rotary_factor
+                        : value != nullptr && value->is_number() ? value->get<double>()
+                                                                 : 0.0;
   const double rotated = config.head_dim * factor;
   if (!(rotated >= 2.0 && factor <= 1.0) || static_cast<uint32_t>(rotated) % 2 != 0) {
     return owner.Bad(ErrorCode::kUnsupported, kPartialRotaryFactor,
                      Format("is {}, but must make an even part of a head of {} channels",
-                            value == nullptr ? "null" : JsonFields::Text(*value), config.head_dim));
+                            is_absent          ? Format("{} by default", factor)
+                            : value == nullptr ? "null"
+                                               : JsonFields::Text(*value),
+                            config.head_dim));
   }
   const auto rotary_dim = static_cast<uint32_t>(rotated);
   config.rotary_dim = rotary_dim == config.head_dim ? 0 : rotary_dim;
@@ -151,8 +157,10 @@ Status ReadHfRope(const JsonFields& fields, const Family& family, std::string_vi
   }
   CRIA_ASSIGN_OR_RETURN(kind.rope_theta, fields.Number("rope_theta", family.rope_theta));
   CRIA_ASSIGN_OR_RETURN(const RopeObjects found, FindRope(fields));
-  if (family.rope_fields == RopeFields::kPhi3) {
-    CRIA_RETURN_IF_ERROR(ReadRotaryDim(fields, found, config));
+  const bool is_partial =
+      family.rope_fields == RopeFields::kPhi3 || family.rope_fields == RopeFields::kPartial;
+  if (is_partial) {
+    CRIA_RETURN_IF_ERROR(ReadRotaryDim(fields, family, found, config));
   }
   if (found.any() == nullptr) return {};
   const JsonFields all(*found.any(), fields.where(), found.name());
@@ -162,7 +170,7 @@ Status ReadHfRope(const JsonFields& fields, const Family& family, std::string_vi
                       "has objects for types of layers, which this architecture does not use");
   }
   CRIA_ASSIGN_OR_RETURN(const JsonFields rope, is_nested ? ObjectOf(all, layer_type) : all);
-  if (family.rope_fields != RopeFields::kPhi3) CRIA_RETURN_IF_ERROR(RefusePartialRotary(rope));
+  if (!is_partial) CRIA_RETURN_IF_ERROR(RefusePartialRotary(rope));
   CRIA_ASSIGN_OR_RETURN(kind.rope_theta, rope.Number("rope_theta", kind.rope_theta));
   CRIA_ASSIGN_OR_RETURN(kind.rope_scaling,
                         ReadHfRopeScaling(is_nested ? rope : fields, rope, family, config));

@@ -38,8 +38,10 @@ constexpr std::array kPhi3TypeNames = {TypeName{"default", RopeScaling::Type::kN
 constexpr std::string_view kProportional = "proportional";
 
 // Fields of related models that change the frequencies: none is supported.
-constexpr std::array<std::string_view, 4> kForeignFields = {"alpha", "mrope_section",
-                                                            "short_mscale", "long_mscale"};
+constexpr std::array<std::string_view, 3> kForeignFields = {"alpha", "short_mscale", "long_mscale"};
+// Which pairs turn by the place in a picture. In a text, all places are the position.
+constexpr std::string_view kSections = "mrope_section";
+constexpr std::string_view kInterleavesSections = "mrope_interleaved";
 // Only longrope's.
 constexpr std::array<std::string_view, 2> kLongropeFields = {"long_factor", "short_factor"};
 
@@ -51,10 +53,21 @@ Status RefuseGiven(const JsonFields& rope, std::span<const std::string_view> nam
   return {};
 }
 
+Status CheckSections(const JsonFields& rope, const Family& family) {
+  if (!family.Uses(kSections)) return RefuseGiven(rope, {&kSections, 1});
+  if (!rope.object().contains(kSections)) return {};
+  const json* sections = rope.Find(kSections);
+  const bool is_list = sections != nullptr && sections->is_array() && sections->size() >= 3 &&
+                       std::ranges::all_of(*sections, &json::is_number_unsigned);
+  if (is_list) return {};
+  return rope.Bad(ErrorCode::kInvalidFile, kSections, "must be a list of three numbers of pairs");
+}
+
 // Whether nothing but the base of the frequencies is given, which needs no type.
 bool HasOnlyBase(const JsonFields& rope) {
   return std::ranges::all_of(rope.object().items(), [](const auto& item) {
-    return item.key() == "rope_theta" || item.key() == "partial_rotary_factor";
+    return item.key() == "rope_theta" || item.key() == "partial_rotary_factor" ||
+           item.key() == kSections || item.key() == kInterleavesSections;
   });
 }
 
@@ -187,6 +200,7 @@ Result<uint32_t> ReadOriginalPositions(const JsonFields& fields, const JsonField
 Result<RopeScaling> ReadHfRopeScaling(const JsonFields& fields, const JsonFields& rope,
                                       const Family& family, const ModelConfig& config) {
   CRIA_RETURN_IF_ERROR(RefuseGiven(rope, kForeignFields));
+  CRIA_RETURN_IF_ERROR(CheckSections(rope, family));
   RopeScaling scaling;
   CRIA_ASSIGN_OR_RETURN(scaling.type, ReadType(rope, family));
   if (scaling.type != RopeScaling::Type::kLongrope) {

@@ -24,8 +24,13 @@ std::string IndexText(const TensorSource& source, uint64_t element) {
   return text;
 }
 
-// The stored row that is row `row` in half-split order.
-uint64_t StoredRow(uint64_t row, uint32_t interleaved_head_dim) {
+// The stored row that is row `row` of the tensor: of those that are chosen, or in half-split order.
+uint64_t StoredRow(uint64_t row, const TensorSource& source) {
+  const TensorSource::RowChoice& choice = source.row_choice;
+  if (choice.period != 0) {
+    return row / choice.count * choice.period + choice.first + row % choice.count;
+  }
+  const uint32_t interleaved_head_dim = source.interleaved_head_dim;
   if (interleaved_head_dim == 0) return row;
   const uint64_t half = interleaved_head_dim / 2;
   const uint64_t in_head = row % interleaved_head_dim;
@@ -39,6 +44,7 @@ TensorShard ShardOf(const TensorSource& source, uint64_t index) {
 // Reads one stored row, which is in one shard or has a part in each shard.
 Status ReadRow(const TensorSource& source, uint64_t row, std::span<std::byte> bytes) {
   const uint64_t num_shards = source.other_shards.size() + 1;
+  if (num_shards == 1) return source.file->ReadAt(source.offset + row * bytes.size(), bytes);
   if (!source.is_split_by_columns) {
     const uint64_t rows_per_shard = source.shape.front() / num_shards;
     const TensorShard shard = ShardOf(source, row / rows_per_shard);
@@ -55,13 +61,14 @@ Status ReadRow(const TensorSource& source, uint64_t row, std::span<std::byte> by
 
 Status ReadRaw(const TensorSource& source, uint64_t first, uint64_t elements,
                std::span<std::byte> raw) {
-  if (source.other_shards.empty() && source.interleaved_head_dim == 0) {
+  if (source.other_shards.empty() && source.interleaved_head_dim == 0 &&
+      source.row_choice.period == 0) {
     return source.file->ReadAt(source.offset + BytesOf(source.type, first), raw);
   }
   const uint64_t row_elements = source.num_elements() / source.shape.front();
   const size_t row_bytes = BytesOf(source.type, row_elements);
   for (uint64_t i = 0; i < elements / row_elements; ++i) {
-    const uint64_t row = StoredRow(first / row_elements + i, source.interleaved_head_dim);
+    const uint64_t row = StoredRow(first / row_elements + i, source);
     CRIA_RETURN_IF_ERROR(ReadRow(source, row, raw.subspan(i * row_bytes, row_bytes)));
   }
   return {};
@@ -69,7 +76,11 @@ Status ReadRaw(const TensorSource& source, uint64_t first, uint64_t elements,
 
 void ChangeElements(const TensorSource& source, uint64_t first, std::span<float> elements) {
   const TensorSource::RowFactor& rows = source.row_factor;
-  if (source.addend == 0.0f && source.factor == 1.0f && rows.period == 0) return;
+  if (source.is_logarithm) {
+    for (float& element : elements) element = std::exp(element);
+  }
+  const bool is_changed = source.is_logarithm || source.addend != 0.0f || source.factor != 1.0f;
+  if (!is_changed && rows.period == 0) return;
   constexpr float kLargest = std::numeric_limits<float>::max();
   const uint64_t row_elements = source.num_elements() / source.shape.front();
   for (uint64_t i = 0; i < elements.size(); ++i) {
@@ -99,6 +110,13 @@ std::string TensorSource::ShapeText() const {
   return "[" + text + "]";
 }
 
+TensorSource ChooseRows(const TensorSource& source, const TensorSource::RowChoice& choice) {
+  TensorSource rows = source;
+  rows.row_choice = choice;
+  rows.shape.front() = source.shape.front() / choice.period * choice.count;
+  return rows;
+}
+
 TensorSource RowsOf(const TensorSource& source, uint64_t first_row, uint64_t num_rows) {
   TensorSource rows = source;
   rows.offset += BytesOf(source.type, source.num_elements() / source.shape.front() * first_row);
@@ -107,7 +125,7 @@ TensorSource RowsOf(const TensorSource& source, uint64_t first_row, uint64_t num
 }
 
 bool CanKeepCodes(const TensorSource& source) {
-  return BlockFormatOf(source.type) != nullptr && source.addend == 0.0f &&
+  return BlockFormatOf(source.type) != nullptr && source.addend == 0.0f && !source.is_logarithm &&
          source.row_factor.period == 0 && source.other_shards.empty() && !source.is_transposed;
 }
 

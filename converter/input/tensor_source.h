@@ -40,12 +40,22 @@ struct TensorSource {
   // other, 2 * i and 2 * i + 1. They are read in half-split order, i and i + head_dim / 2.
   uint32_t interleaved_head_dim = 0;
 
+  // Only some of the stored rows are the tensor's: `count` of every `period` rows, from `first` on;
+  // a period of 0 means all. Only for a tensor that is neither split nor interleaved.
+  struct RowChoice {
+    uint32_t period = 0;
+    uint32_t first = 0;
+    uint32_t count = 0;
+  };
+  RowChoice row_choice = {};
+
   // The elements are stored as [shape[1], shape[0]]; reading any of them reads the whole tensor.
   // Only for a small matrix that is neither split nor interleaved.
   bool is_transposed = false;
 
-  // The model's element is (addend + stored element) * factor. What would exceed the largest float
-  // becomes it.
+  // The model's element is (addend + stored element) * factor, or with is_logarithm
+  // exp(stored element) * factor. What would exceed the largest float becomes it.
+  bool is_logarithm = false;
   float addend = 0.0f;
   float factor = 1.0f;
   // The first `count` of every `period` rows have another factor besides; a period of 0 means none.
@@ -60,6 +70,10 @@ struct TensorSource {
   uint64_t num_bytes() const;     // As stored, in all shards.
   std::string ShapeText() const;  // "[512, 64]"
 };
+
+// `count` of every `period` rows of a tensor that is neither split nor interleaved, from `first`
+// on. The number of rows must be a multiple of the period.
+TensorSource ChooseRows(const TensorSource& source, const TensorSource::RowChoice& choice);
 
 // Rows [first_row, first_row + num_rows) of a tensor that is neither split nor interleaved.
 TensorSource RowsOf(const TensorSource& source, uint64_t first_row, uint64_t num_rows);

@@ -12,6 +12,10 @@ constexpr std::array kLlama3Patterns = {kLlama3Pattern};
 constexpr std::array<std::string_view, 1> kQwen2 = {
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|)"
     R"(\s*[\r\n]+|\s+(?!\S)|\s+)"};
+// The same, but marks belong to the letters before them.
+constexpr std::array<std::string_view, 1> kQwen35 = {
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}|)"
+    R"( ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
 constexpr std::array<std::string_view, 2> kDigitsThenGpt2 = {R"(\p{N})", kGpt2Pattern};
 // Line ends, letters, punctuation, letters of East Asia, single digits.
 constexpr std::array<std::string_view, 5> kDeepSeekCoder = {
@@ -84,6 +88,7 @@ constexpr std::array kPreTokenizers = {
     // llama.cpp does not normalize text for these. But the models were trained on normalized text,
     // as their tokenizer.json says.
     PreTokenizer{.name = "qwen2", .split_patterns = kQwen2, .normalize_nfc = true},
+    PreTokenizer{.name = "qwen35", .split_patterns = kQwen35, .normalize_nfc = true},
     PreTokenizer{.name = "deepseek-r1-qwen", .split_patterns = kQwen2, .normalize_nfc = true},
     PreTokenizer{.name = "deepseek-llm", .split_patterns = kDeepSeekLlm},
     PreTokenizer{.name = "deepseek-coder", .split_patterns = kDeepSeekCoder},

@@ -124,6 +124,20 @@ constexpr schema::TensorRole ToSchema(TensorRole role) {
       return schema::TensorRole::RouterBias;
     case TensorRole::kAttentionGate:
       return schema::TensorRole::AttentionGate;
+    case TensorRole::kLinearInProj:
+      return schema::TensorRole::LinearInProj;
+    case TensorRole::kLinearBaProj:
+      return schema::TensorRole::LinearBaProj;
+    case TensorRole::kLinearConvWeight:
+      return schema::TensorRole::LinearConvWeight;
+    case TensorRole::kLinearDtBias:
+      return schema::TensorRole::LinearDtBias;
+    case TensorRole::kLinearDecayRate:
+      return schema::TensorRole::LinearDecayRate;
+    case TensorRole::kLinearNorm:
+      return schema::TensorRole::LinearNorm;
+    case TensorRole::kLinearOutProj:
+      return schema::TensorRole::LinearOutProj;
   }
   return {};
 }

@@ -19,7 +19,7 @@ constexpr std::string_view kHead = "lm_head.weight";
 
 // Hugging Face's names of the tensors with the rows of a role; unused parts are empty. In a layer,
 // "model.layers.N." comes before them, and before those of an expert "mlp.experts.E.", too.
-using PartNames = std::array<std::string_view, 3>;
+using PartNames = std::array<std::string_view, 4>;
 
 PartNames PartNamesOf(TensorRole role, const ModelConfig& config) {
   switch (role) {
@@ -28,7 +28,8 @@ PartNames PartNamesOf(TensorRole role, const ModelConfig& config) {
     case TensorRole::kInputLayernorm:
       return {"input_layernorm.weight"};
     case TensorRole::kQkvProj:
-      return {"self_attn.q_proj.weight", "self_attn.k_proj.weight", "self_attn.v_proj.weight"};
+      return {"self_attn.q_proj.weight", "self_attn.k_proj.weight", "self_attn.v_proj.weight",
+              config.attn_output_gate ? "self_attn.gate_proj.weight" : ""};
     case TensorRole::kOProj:
       return {"self_attn.o_proj.weight"};
     case TensorRole::kPostAttentionLayernorm:
@@ -80,6 +81,21 @@ PartNames PartNamesOf(TensorRole role, const ModelConfig& config) {
       return {"conv.out_proj.bias"};
     case TensorRole::kAttentionGate:
       return {"self_attn.g_proj.weight"};
+    case TensorRole::kLinearInProj:
+      return {"linear_attn.q_proj.weight", "linear_attn.k_proj.weight", "linear_attn.v_proj.weight",
+              "linear_attn.z_proj.weight"};
+    case TensorRole::kLinearBaProj:
+      return {"linear_attn.b_proj.weight", "linear_attn.a_proj.weight"};
+    case TensorRole::kLinearConvWeight:
+      return {"linear_attn.conv1d.weight"};
+    case TensorRole::kLinearDtBias:
+      return {"linear_attn.dt_bias"};
+    case TensorRole::kLinearDecayRate:
+      return {"linear_attn.A_log"};
+    case TensorRole::kLinearNorm:
+      return {"linear_attn.norm.weight"};
+    case TensorRole::kLinearOutProj:
+      return {"linear_attn.out_proj.weight"};
     case TensorRole::kRouterBias:
       return {"mlp.expert_bias"};
     case TensorRole::kExpertsGateUpProj:
@@ -99,7 +115,11 @@ uint64_t PartChannels(const TensorSpec& spec, const ModelConfig& config, size_t 
   switch (spec.role) {
     case TensorRole::kQkvProj:
     case TensorRole::kQkvBias:
-      return index == 0 ? config.query_channels() : config.key_value_channels();
+      return index == 1 || index == 2 ? config.key_value_channels() : config.query_channels();
+    case TensorRole::kLinearInProj:
+      return index < 2 ? config.linear_key_channels() : config.linear_value_channels();
+    case TensorRole::kLinearBaProj:
+      return config.linear_num_value_heads;
     case TensorRole::kGateUpProj:
     case TensorRole::kGateUpBias:
       return config.intermediate_size;
@@ -133,6 +153,11 @@ uint64_t PartChannels(const TensorSpec& spec, const ModelConfig& config, size_t 
     case TensorRole::kConvOutBias:
     case TensorRole::kRouterBias:
     case TensorRole::kAttentionGate:
+    case TensorRole::kLinearConvWeight:
+    case TensorRole::kLinearDtBias:
+    case TensorRole::kLinearDecayRate:
+    case TensorRole::kLinearNorm:
+    case TensorRole::kLinearOutProj:
       return spec.is_vector() ? spec.input_channels : spec.output_channels;
   }
   return 0;
@@ -142,6 +167,9 @@ std::vector<uint64_t> PartShape(const TensorSpec& spec, const ModelConfig& confi
   const uint64_t channels = PartChannels(spec, config, index);
   if (spec.role == TensorRole::kSharedExpertGate) return {1, channels};
   if (spec.role == TensorRole::kConvWeight) return {config.conv_L_cache, config.hidden_size};
+  if (spec.role == TensorRole::kLinearConvWeight) {
+    return {config.linear_conv_kernel_dim, config.linear_conv_channels()};
+  }
   if (spec.is_vector()) return {channels};
   return {channels, spec.input_channels};
 }

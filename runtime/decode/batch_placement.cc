@@ -13,9 +13,10 @@ BatchPlacement::Regions BatchPlacement::Plan(const DecoderShape& shape, ArenaLay
   regions.runs =
       layout.Add("runs of a batch", num_groups * options.num_sequences * sizeof(ops::AttentionRows),
                  kWholeLife);
-  regions.states = layout.Add(
-      "runs in recurrent layers",
-      shape.config.has_short_conv() ? options.num_sequences * sizeof(StateRun) : 0, kWholeLife);
+  regions.states =
+      layout.Add("runs in recurrent layers",
+                 shape.config.has_recurrent_layers() ? options.num_sequences * sizeof(StateRun) : 0,
+                 kWholeLife);
   return regions;
 }
 

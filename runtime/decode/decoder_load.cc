@@ -5,6 +5,7 @@
 
 #include "decode/decoder.h"
 #include "decode/feed_forward.h"
+#include "decode/gated_delta_net.h"
 #include "decode/key_offsets.h"
 #include "decode/load_weights.h"
 #include "decode/mixture.h"
@@ -55,6 +56,7 @@ Status Decoder::Load(const ModelFile& file, const xnn::PackedWeights& weights) {
   const LayerContext context = {config, workers_, ranks_, hidden_};
   const SelfAttention::Buffers attention_buffers(memory_.attention, arena);
   const MixtureOfExperts::Buffers mixture_buffers(memory_.mixture, arena);
+  const GatedDeltaNet::Buffers delta_net_buffers(memory_.delta_net, arena);
   auto* const convolved = arena.Pointer<float>(memory_.convolution.projected);
   auto* const gate_up = arena.Pointer<float>(memory_.gate_up);
 
@@ -67,6 +69,9 @@ Status Decoder::Load(const ModelFile& file, const xnn::PackedWeights& weights) {
     DecoderLayer& layer = layers_[i];
     if (config.layer_kind(i).short_conv) {
       layer.mixer = std::make_unique<ShortConvolution>(context, convolved, states_.layer(i));
+      attentions.push_back(nullptr);
+    } else if (config.layer_kind(i).linear_attention) {
+      layer.mixer = std::make_unique<GatedDeltaNet>(context, delta_net_buffers, states_.layer(i));
       attentions.push_back(nullptr);
     } else {
       auto attention = std::make_unique<SelfAttention>(context, config.layer_kind(i),

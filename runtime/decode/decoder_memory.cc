@@ -21,8 +21,9 @@ size_t LargestEmbeddingRowBytes(const ModelConfig& config) {
 DecoderMemory PlanDecoderMemory(const ModelConfig& config, const DecoderOptions& options,
                                 size_t num_threads) {
   const DecoderShape shape = {config, EffectiveOptions(options), num_threads};
-  const size_t widest_input = std::max<size_t>(
-      {config.hidden_size, config.query_channels(), WidestDenseFeedForward(config)});
+  const size_t widest_input =
+      std::max<size_t>({config.hidden_size, config.query_channels(), config.linear_value_channels(),
+                        WidestDenseFeedForward(config)});
   DecoderMemory memory;
   ArenaLayout& layout = memory.layout;
   memory.vectors = layout.Add("norm weights", VectorElements(config) * sizeof(float), kWholeLife);
@@ -38,6 +39,7 @@ DecoderMemory PlanDecoderMemory(const ModelConfig& config, const DecoderOptions&
   memory.attention = SelfAttention::Plan(shape, layout);
   memory.states = StateCache::Plan(shape, layout);
   memory.convolution = ShortConvolution::Plan(shape, layout);
+  memory.delta_net = GatedDeltaNet::Plan(shape, layout);
   memory.gate_up = DenseFeedForward::Plan(shape, layout);
   memory.mixture = MixtureOfExperts::Plan(shape, layout);
   layout.Solve();

@@ -5,6 +5,7 @@
 #include "core/arena.h"
 #include "decode/batch_placement.h"
 #include "decode/decoder_options.h"
+#include "decode/gated_delta_net.h"
 #include "decode/hidden_state.h"
 #include "decode/kv_cache.h"
 #include "decode/mixture.h"
@@ -32,6 +33,7 @@ struct DecoderMemory {
   SelfAttention::Regions attention;
   StateCache::Regions states;
   ShortConvolution::Regions convolution;
+  GatedDeltaNet::Regions delta_net;
   ArenaLayout::RegionId gate_up;  // Of DenseFeedForward.
   MixtureOfExperts::Regions mixture;
   ArenaLayout::RegionId logits;

@@ -26,7 +26,7 @@ KvPages::Shape ShapeOfKvPages(const ModelConfig& config, const DecoderOptions& o
                           .windows = {},
                           .num_checkpoints = options.num_checkpoints};
   for (const LayerKind& kind : config.layer_kinds) {
-    if (!kind.short_conv) shape.windows.push_back(kind.sliding_window);
+    if (kind.has_attention()) shape.windows.push_back(kind.sliding_window);
   }
   return shape;
 }

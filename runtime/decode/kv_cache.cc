@@ -15,8 +15,8 @@ uint64_t NumLayerPages(const ModelConfig& config, const KvPages::Shape& shape) {
   uint64_t num_pages = 0;
   for (size_t i = 0; i < config.num_hidden_layers; ++i) {
     const LayerKind& kind = config.layer_kind(i);
-    if (!kind.short_conv)
-      num_pages += groups[KvPages::GroupOf(groups, kind.sliding_window)].num_pages;
+    if (!kind.has_attention()) continue;
+    num_pages += groups[KvPages::GroupOf(groups, kind.sliding_window)].num_pages;
   }
   return num_pages;
 }
@@ -63,7 +63,7 @@ KvCache::KvCache(const DecoderShape& shape, const Regions& regions, const ArenaV
                   .num_key_value_heads = config_.num_key_value_heads,
                   .head_dim = config_.head_dim,
                   .rotary_dim = config_.rotary_dim};
-    if (kind.short_conv) continue;
+    if (!kind.has_attention()) continue;
     layer.group = KvPages::GroupOf(groups, kind.sliding_window);
     layer.rope = ropes.Of(kind);
     const size_t num_pages = groups[layer.group].num_pages;

@@ -53,12 +53,14 @@ const KvPageGroup& PageGroupOf(const Decoder& decoder, size_t layer) {
 KvState::KvState(Decoder& decoder, SequenceId sequence, size_t num_tokens)
     : decoder_(decoder), sequence_(sequence), num_tokens_(num_tokens) {
   Layer next = {};
+  size_t largest_state = 0;
   for (size_t i = 0; i < decoder.cache().num_layers(); ++i) {
     if (const StateCache::Layer* const states = StatesOf(i); states != nullptr) {
       layers_.push_back(next);
       if (num_tokens == 0) continue;
       ++next.first_block;
-      next.offset += states->state_elements * sizeof(float);
+      next.offset += states->size.state_elements * sizeof(float);
+      largest_state = std::max(largest_state, states->size.state_elements);
       continue;
     }
     next.first_token = PageGroupOf(decoder, i).WindowBegin(num_tokens);
@@ -68,6 +70,7 @@ KvState::KvState(Decoder& decoder, SequenceId sequence, size_t num_tokens)
     next.offset += (num_tokens - next.first_token) * RowBytes();
   }
   layers_.push_back(next);
+  scratch_.resize(largest_state);
 }
 
 const StateCache::Layer* KvState::StatesOf(size_t layer) const {
@@ -118,11 +121,10 @@ KvRows KvState::RowsOf(size_t block) const {
 KvParts KvState::Rows(size_t block, size_t head) const {
   const size_t layer = LayerOf(block);
   if (const StateCache::Layer* const states = StatesOf(layer); states != nullptr) {
-    // Each row that is kept behind a convolution's state makes it that of one token later.
-    const size_t later = num_tokens_ - decoder_.sequences().states()->Run(sequence_).state_tokens;
-    const std::span<float> state(states->State(sequence_) + later * states->row_elements,
-                                 states->state_elements);
-    return {std::as_writable_bytes(state)};
+    const size_t num_rows =
+        num_tokens_ - decoder_.sequences().states()->Run(sequence_).state_tokens;
+    const TokenMixer& mixer = *decoder_.layers()[layer].mixer;
+    return {std::as_writable_bytes(mixer.StateAfter(sequence_, num_rows, scratch_))};
   }
   const KvRows rows = RowsOf(block);
   return decoder_.ranks().KvRowsOf(rows, decoder_.cache().layer(rows.layer).view, head);

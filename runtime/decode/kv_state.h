@@ -41,7 +41,9 @@ class KvState {
 
   // The rows of a head in a block, where they are in the KV cache. If other ranks have some of the
   // heads, these are copies, which Exchange brings here, or from here to their places. There is
-  // room for one block of all states: who uses it holds HoldBlock.
+  // room for one block of all states: who uses it holds HoldBlock. So is a state behind which
+  // tokens are kept that it has not taken up: there is room for one, and one thread at a time may
+  // ask for it. After Sequences::Restore, all states are in their places.
   KvParts Rows(size_t block, size_t head) const;
   // Whether all numbers of a head in a block are finite. `rows` are those of Rows.
   bool AreFinite(size_t block, const KvParts& rows) const;
@@ -74,7 +76,8 @@ class KvState {
   Decoder& decoder_;
   SequenceId sequence_;
   const size_t num_tokens_;
-  std::vector<Layer> layers_;  // The last one is the end of the others.
+  std::vector<Layer> layers_;           // The last one is the end of the others.
+  mutable std::vector<float> scratch_;  // For one state.
 };
 
 // Whether all keys, values and scales are finite numbers. `rows` are those of KvState::Rows.

@@ -64,6 +64,16 @@ class TokenMixer : public LayerBlock {
   // For benchmarks: runs only the products of Store with `rows` rows and of Mix with `mixed_rows`,
   // with any values in the buffers.
   virtual Status RunProducts(size_t rows, size_t mixed_rows) = 0;
+  // For a recurrent layer: its state after the first `num_rows` rows that are kept behind the state
+  // in a place. It is in the place itself, or else in `scratch`, which has as many elements as a
+  // state. With 0 rows, it is always in the place.
+  virtual std::span<float> StateAfter(size_t place, size_t num_rows,
+                                      std::span<float> scratch) const {
+    static_cast<void>(place);
+    static_cast<void>(num_rows);
+    static_cast<void>(scratch);
+    return {};
+  }
 };
 
 // The block that computes each row by itself.

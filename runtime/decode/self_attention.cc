@@ -104,6 +104,9 @@ void SelfAttention::Keep(std::span<const uint32_t> rows) {
     if (rows[i] == i) continue;
     std::copy_n(buffers_.qkv + rows[i] * stride, config_.query_channels(),
                 buffers_.qkv + i * stride);
+    if (config_.attn_output_gate) {
+      std::copy_n(OutputGates(rows[i]), config_.query_channels(), OutputGates(i));
+    }
     if (gate_ == nullptr) continue;
     std::copy_n(buffers_.gates + rows[i] * config_.num_attention_heads, config_.num_attention_heads,
                 buffers_.gates + i * config_.num_attention_heads);
@@ -142,7 +145,16 @@ void SelfAttention::MakeGates(size_t rows) const {
   });
 }
 
+float* SelfAttention::OutputGates(size_t row) const {
+  return buffers_.qkv + (row + 1) * config_.qkv_channels() - config_.query_channels();
+}
+
 void SelfAttention::MultiplyByGates(size_t row) const {
+  if (config_.attn_output_gate) {
+    ops::MultiplyBySigmoid(OutputGates(row), config_.query_channels(),
+                           buffers_.output + row * config_.query_channels());
+    return;
+  }
   const size_t head_dim = config_.head_dim;
   const float* const gates = buffers_.gates + row * config_.num_attention_heads;
   float* head = buffers_.output + row * config_.query_channels();
@@ -192,9 +204,9 @@ void SelfAttention::Attend(const BatchPlacement& placement, size_t rows) const {
   }
   ops::Attention(shape_, cache_.view, runs, buffers_.scratch, workers_.PoolFor(rows));
   const bool is_made_ready = o_proj_.input_form() != xnn::InputForm::kF32;
-  if (is_made_ready || gate_ != nullptr) {
+  if (is_made_ready || has_gates()) {
     workers_.ForEachRow(rows, channels, [&](size_t index) {
-      if (gate_ != nullptr) MultiplyByGates(index);
+      if (has_gates()) MultiplyByGates(index);
       if (!is_made_ready) return;
       hidden_.MakeReady(o_proj_, buffers_.output + index * channels, index);
     });

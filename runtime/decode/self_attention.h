@@ -19,7 +19,7 @@ class SelfAttention final : public TokenMixer {
   // The buffers, which all layers share.
   struct Regions {
     ArenaLayout::RegionId qkv;      // f32 [chunk][qkv_channels]
-    ArenaLayout::RegionId gates;    // f32 [chunk][num_attention_heads], if the model has gates.
+    ArenaLayout::RegionId gates;    // f32 [chunk][num_attention_heads], with use_attention_gate.
     ArenaLayout::RegionId scratch;  // Of ops::Attention.
     ArenaLayout::RegionId output;   // f32 [chunk][query_channels]
   };
@@ -54,8 +54,11 @@ class SelfAttention final : public TokenMixer {
   // Whether queries and keys are normalized before RotateAndStore, because other ranks have a part.
   bool IsNormalizedOverRanks() const;
   void NormalizeHeads(float* heads, size_t channels, const float* weight) const;
-  // Computes the sigmoids before the input is overwritten.
+  bool has_gates() const { return gate_ != nullptr || config_.attn_output_gate; }
+  // With use_attention_gate: computes the sigmoids before the input is overwritten.
   void MakeGates(size_t rows) const;
+  // With attn_output_gate: the row's gates behind its values, [query_channels].
+  float* OutputGates(size_t row) const;
   void MultiplyByGates(size_t row) const;
   void RotateAndStore(const BatchPlacement& placement, size_t rows) const;
   void Attend(const BatchPlacement& placement, size_t rows) const;

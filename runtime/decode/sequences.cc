@@ -20,7 +20,7 @@ RecurrentStates::Shape ShapeOfStates(const Sequences::Shape& shape) {
 
 Sequences::Shape Sequences::ShapeOf(const ModelConfig& config, const DecoderOptions& options) {
   Shape shape = {.pages = ShapeOfKvPages(config, options)};
-  if (config.has_short_conv()) shape.max_state_rows = options.revocable_tokens;
+  if (config.has_recurrent_layers()) shape.max_state_rows = options.revocable_tokens;
   return shape;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/numeric.h"
+#include "decode/kept_rows.h"
 #include "decode/layer_steps.h"
 #include "ops/vector.h"
 
@@ -77,28 +78,27 @@ Status ShortConvolution::Store(const BatchPlacement& placement, size_t rows) {
 void ShortConvolution::RunChannels(const StateRun& run, float* projected, size_t begin,
                                    size_t end) const {
   const size_t hidden = config_.hidden_size;
-  const size_t num_earlier = config_.conv_L_cache - 1;
-  // Row i is that of position state_tokens - num_earlier + i: what later tokens add follows the
-  // state like any other row.
-  float* const kept = states_.State(run.place);
-  if (run.state_tokens == 0) {
-    for (size_t i = 0; i < num_earlier; ++i) {
-      std::fill(kept + i * hidden + begin, kept + i * hidden + end, 0.0f);
-    }
-  }
+  const KeptRows kept = {.rows = states_.State(run.place),
+                         .channels = hidden,
+                         .num_earlier = config_.conv_L_cache - 1};
+  BeginKeptRows(kept, run, begin, end);
   ops::ShortConvolution(
       {.num_taps = config_.conv_L_cache, .channels = hidden, .weights = weight_, .bias = bias_},
-      {.rows = projected, .num_rows = run.num_tokens, .earlier = kept + run.num_kept_rows * hidden},
-      begin, end);
-  const size_t num_old = num_earlier + run.num_kept_rows;
-  const size_t distance = run.new_state_tokens - run.state_tokens;
-  for (size_t i = 0; i < num_earlier + run.num_new_kept_rows(); ++i) {
-    const size_t source = i + distance;
-    if (source < num_old && distance == 0) continue;
-    const float* const row =
-        source < num_old ? kept + source * hidden : projected + (source - num_old) * 3 * hidden;
-    std::copy(row + begin, row + end, kept + i * hidden + begin);
-  }
+      {.rows = projected, .num_rows = run.num_tokens, .earlier = kept.EarlierThan(run)}, begin,
+      end);
+  MoveKeptRows(kept, run, projected, 3 * hidden, begin, end);
+}
+
+StateSize ShortConvolution::SizeOf(const ModelConfig& config) {
+  return {.state_elements = (config.conv_L_cache - 1) * size_t{config.hidden_size},
+          .row_elements = config.hidden_size};
+}
+
+std::span<float> ShortConvolution::StateAfter(size_t place, size_t num_rows,
+                                              std::span<float> scratch) const {
+  static_cast<void>(scratch);
+  // Each row that is kept behind the state makes it that of one token later.
+  return {states_.State(place) + num_rows * states_.size.row_elements, states_.size.state_elements};
 }
 
 void ShortConvolution::Keep(std::span<const uint32_t> rows) {

@@ -21,6 +21,8 @@ class ShortConvolution final : public TokenMixer {
     ArenaLayout::RegionId projected;  // f32 [chunk][3 * hidden_size]
   };
   static Regions Plan(const DecoderShape& shape, ArenaLayout& layout);
+  // Of a layer's state.
+  static StateSize SizeOf(const ModelConfig& config);
 
   // `projected` is the region. All must outlive the object.
   ShortConvolution(const LayerContext& context, float* projected, const StateCache::Layer& states);
@@ -32,6 +34,8 @@ class ShortConvolution final : public TokenMixer {
   void Keep(std::span<const uint32_t> rows) override;
   Status Mix(const BatchPlacement& placement, size_t rows) override;
   Status RunProducts(size_t rows, size_t mixed_rows) override;
+  std::span<float> StateAfter(size_t place, size_t num_rows,
+                              std::span<float> scratch) const override;
 
  private:
   // The part of a row that ops::ShortConvolution leaves its output in.

@@ -2,54 +2,60 @@
 
 #include <algorithm>
 
+#include "decode/gated_delta_net.h"
 #include "decode/sequences.h"
+#include "decode/short_convolution.h"
 
 namespace cria {
 namespace {
 
-struct StateSizes {
-  size_t num_places;
-  StateCache::Layer layer;  // Without memory.
-};
-
-StateSizes SizesOf(const DecoderShape& shape) {
-  const ModelConfig& config = shape.config;
-  const Sequences::Shape sequences = Sequences::ShapeOf(config, shape.options);
-  // The inputs of a convolution's earlier taps.
-  const size_t state = config.has_short_conv() ? (config.conv_L_cache - 1) * config.hidden_size : 0;
-  const size_t row = config.has_short_conv() ? config.hidden_size : 0;
-  return {.num_places = sequences.pages.num_sequences + sequences.pages.num_checkpoints,
-          .layer = {.place_elements = state + sequences.max_state_rows * row,
-                    .state_elements = state,
-                    .row_elements = row}};
+StateSize SizeOfKind(const ModelConfig& config, const LayerKind& kind) {
+  if (kind.short_conv) return ShortConvolution::SizeOf(config);
+  return kind.linear_attention ? GatedDeltaNet::SizeOf(config) : StateSize();
 }
 
-size_t NumRecurrentLayers(const ModelConfig& config) {
-  size_t count = 0;
-  for (size_t i = 0; i < config.num_hidden_layers; ++i) {
-    count += config.layer_kind(i).short_conv ? 1 : 0;
+// The layers without memory, and the number of places of each.
+std::vector<StateCache::Layer> LayersOf(const DecoderShape& shape, size_t& num_places) {
+  const ModelConfig& config = shape.config;
+  const Sequences::Shape sequences = Sequences::ShapeOf(config, shape.options);
+  num_places = sequences.pages.num_sequences + sequences.pages.num_checkpoints;
+  std::vector<StateCache::Layer> layers(config.num_hidden_layers);
+  for (size_t i = 0; i < layers.size(); ++i) {
+    StateCache::Layer& layer = layers[i];
+    layer.size = SizeOfKind(config, config.layer_kind(i));
+    layer.max_rows = sequences.max_state_rows;
+    layer.place_elements = layer.size.state_elements + layer.max_rows * layer.size.row_elements;
   }
-  return count;
+  return layers;
 }
 
 }  // namespace
 
 StateCache::Regions StateCache::Plan(const DecoderShape& shape, ArenaLayout& layout) {
-  const StateSizes sizes = SizesOf(shape);
-  const uint64_t elements =
-      uint64_t{NumRecurrentLayers(shape.config)} * sizes.num_places * sizes.layer.place_elements;
+  size_t num_places = 0;
+  uint64_t elements = 0;
+  for (const Layer& layer : LayersOf(shape, num_places)) {
+    elements += uint64_t{num_places} * layer.place_elements;
+  }
   return {.states = layout.Add("recurrent states", elements * sizeof(float), kWholeLife)};
 }
 
-StateCache::StateCache(const DecoderShape& shape, const Regions& regions, const ArenaView& arena)
-    : layers_(shape.config.num_hidden_layers) {
-  const StateSizes sizes = SizesOf(shape);
+uint64_t StateCache::BytesPerToken(const ModelConfig& config) {
+  uint64_t elements = 0;
+  for (size_t i = 0; i < config.num_hidden_layers; ++i) {
+    elements += SizeOfKind(config, config.layer_kind(i)).state_elements;
+  }
+  return elements * sizeof(float);
+}
+
+StateCache::StateCache(const DecoderShape& shape, const Regions& regions, const ArenaView& arena) {
+  size_t num_places = 0;
+  layers_ = LayersOf(shape, num_places);
   auto* states = arena.Pointer<float>(regions.states);
   for (size_t i = 0; i < layers_.size(); ++i) {
-    if (!shape.config.layer_kind(i).short_conv) continue;
-    layers_[i] = sizes.layer;
+    if (shape.config.layer_kind(i).has_attention()) continue;
     layers_[i].places = states;
-    states += sizes.num_places * sizes.layer.place_elements;
+    states += num_places * layers_[i].place_elements;
   }
 }
 

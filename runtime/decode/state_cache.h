@@ -12,25 +12,33 @@
 
 namespace cria {
 
+// The numbers of a recurrent layer's state, and of what a later token adds to it.
+struct StateSize {
+  size_t state_elements = 0;
+  size_t row_elements = 0;
+};
+
 // The states of all recurrent layers, in the places that RecurrentStates gives to sequences and
 // checkpoints.
 class StateCache {
  public:
   struct Regions {
-    // f32 [recurrent layers][places][state_elements + max_rows * row_elements]
+    // f32: of each recurrent layer [places][state_elements + max_rows * row_elements]
     ArenaLayout::RegionId states;
   };
   static Regions Plan(const DecoderShape& shape, ArenaLayout& layout);
+  // What a token reads of the states of all layers.
+  static uint64_t BytesPerToken(const ModelConfig& config);
 
   StateCache(const DecoderShape& shape, const Regions& regions, const ArenaView& arena);
 
   // What a layer keeps in a place: its state, [state_elements], and behind it what later tokens
-  // add, [max_rows][row_elements].
+  // add, [max_rows * row_elements], in an order that the layer's mixer chooses.
   struct Layer {
     float* places = nullptr;  // Null for a layer that is not recurrent.
     size_t place_elements = 0;
-    size_t state_elements = 0;
-    size_t row_elements = 0;
+    StateSize size;
+    size_t max_rows = 0;
 
     float* State(size_t place) const { return places + place * place_elements; }
   };

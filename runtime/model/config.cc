@@ -170,13 +170,14 @@ class LayerKindChecker {
 };
 
 // Kinds that compute the same must be equal, because decoders and session files compare them.
-Status ValidateShortConvKind(const LayerKind& kind, const std::string& prefix) {
-  if (!kind.short_conv) return {};
+Status ValidateRecurrentKind(const LayerKind& kind, const std::string& prefix) {
+  if (kind.has_attention()) return {};
+  const std::string_view mixer = kind.short_conv ? "short_conv" : "linear_attention";
   const auto bad = [&](std::string_view what) {
-    return Fail(
-        ErrorCode::kInvalidFile,
-        Format("{}{}, but short_conv is true: such layers have no attention", prefix, what));
+    return Fail(ErrorCode::kInvalidFile,
+                Format("{}{}, but {} is true: such layers have no attention", prefix, what, mixer));
   };
+  if (kind.short_conv && kind.linear_attention) return bad("linear_attention is true");
   if (kind.sliding_window != 0) return bad(Format("sliding_window is {}", kind.sliding_window));
   if (!kind.no_rope) return bad("no_rope is false");
   if (kind.rope_scaling != RopeScaling{}) return bad("rope_scaling is given");
@@ -209,7 +210,7 @@ Status ValidateLayerKinds(const ModelConfig& config) {
   for (size_t kind = 0; kind < num_kinds; ++kind) {
     const std::string prefix = num_kinds == 1 ? "" : Format("layer_kinds[{}].", kind);
     CRIA_RETURN_IF_ERROR(LayerKindChecker(config, config.layer_kinds[kind], prefix).Check());
-    CRIA_RETURN_IF_ERROR(ValidateShortConvKind(config.layer_kinds[kind], prefix));
+    CRIA_RETURN_IF_ERROR(ValidateRecurrentKind(config.layer_kinds[kind], prefix));
   }
   return {};
 }
@@ -262,10 +263,51 @@ Status ValidateShortConv(const ModelConfig& config) {
     return Fail(ErrorCode::kInvalidFile,
                 "short_conv is false for every layer, but there are other fields of convolutions");
   }
-  CRIA_RETURN_IF_ERROR(CheckRange("", "conv_L_cache", config.conv_L_cache, 1, kMaxConvTaps));
-  if (std::ranges::contains(config.layer_kinds, false, &LayerKind::short_conv)) return {};
+  return CheckRange("", "conv_L_cache", config.conv_L_cache, 1, kMaxConvTaps);
+}
+
+Status ValidateLinearAttention(const ModelConfig& config) {
+  struct Size {
+    std::string_view name;
+    uint32_t value;
+  };
+  const Size sizes[] = {{"linear_conv_kernel_dim", config.linear_conv_kernel_dim},
+                        {"linear_key_head_dim", config.linear_key_head_dim},
+                        {"linear_value_head_dim", config.linear_value_head_dim},
+                        {"linear_num_key_heads", config.linear_num_key_heads},
+                        {"linear_num_value_heads", config.linear_num_value_heads}};
+  if (!config.has_linear_attention()) {
+    const bool has_sizes =
+        std::ranges::any_of(sizes, [](const Size& size) { return size.value != 0; });
+    if (!has_sizes && !config.linear_tiled_value_heads) return {};
+    return Fail(ErrorCode::kInvalidFile,
+                "linear_attention is false for every layer, but there are other fields of it");
+  }
+  for (const Size& size : sizes) {
+    if (size.value == 0) CRIA_RETURN_IF_ERROR(CheckRange("", size.name, 0, 1, UINT32_MAX));
+  }
+  // All channels of a row, so that no size of states overflows.
+  constexpr uint64_t kMaxLinearChannels = 1u << 18;
+  const uint64_t channels =
+      2 * uint64_t{config.linear_num_key_heads} * config.linear_key_head_dim +
+      2 * uint64_t{config.linear_num_value_heads} * config.linear_value_head_dim;
+  if (channels > kMaxLinearChannels) {
+    return Fail(ErrorCode::kInvalidFile,
+                Format("linear attention has rows of {} channels, but at most {} are possible",
+                       channels, kMaxLinearChannels));
+  }
+  if (config.linear_num_value_heads % config.linear_num_key_heads == 0) return {};
+  return Fail(ErrorCode::kInvalidFile,
+              Format("linear_num_value_heads ({}) is not a multiple of linear_num_key_heads ({})",
+                     config.linear_num_value_heads, config.linear_num_key_heads));
+}
+
+// The KV cache, whose pages count a sequence's tokens, needs a layer.
+Status ValidateSomeAttention(const ModelConfig& config) {
+  if (std::ranges::any_of(config.layer_kinds, &LayerKind::has_attention)) return {};
   return Fail(ErrorCode::kUnsupported,
-              "short_conv is true for every layer, but this version needs a layer with attention");
+              Format("{} is true for every layer, but this version needs a layer with attention",
+                     config.has_linear_attention() ? "linear_attention" : "short_conv"));
 }
 
 size_t LongestContext(const LayerKind& kind, uint32_t max_position_embeddings) {
@@ -303,6 +345,10 @@ bool ModelConfig::has_dense_layers() const {
   return num_experts == 0 || std::ranges::contains(layer_kinds, true, &LayerKind::dense_mlp);
 }
 
+bool ModelConfig::has_linear_attention() const {
+  return std::ranges::contains(layer_kinds, true, &LayerKind::linear_attention);
+}
+
 bool ModelConfig::has_short_conv() const {
   return std::ranges::contains(layer_kinds, true, &LayerKind::short_conv);
 }
@@ -310,11 +356,11 @@ bool ModelConfig::has_short_conv() const {
 size_t ModelConfig::longest_context() const {
   // Distances in a layer with a window are shorter than the window.
   const bool all_have_windows = std::ranges::none_of(layer_kinds, [](const LayerKind& kind) {
-    return !kind.short_conv && kind.sliding_window == 0;
+    return kind.has_attention() && kind.sliding_window == 0;
   });
   size_t longest = kMaxPositions;
   for (const LayerKind& kind : layer_kinds) {
-    if (kind.short_conv || (kind.sliding_window != 0 && !all_have_windows)) continue;
+    if (!kind.has_attention() || (kind.sliding_window != 0 && !all_have_windows)) continue;
     longest = std::min(longest, LongestContext(kind, max_position_embeddings));
   }
   return longest;
@@ -348,7 +394,11 @@ Status ValidateConfig(const ModelConfig& config) {
   }
   CRIA_RETURN_IF_ERROR(ValidateExperts(config));
   CRIA_RETURN_IF_ERROR(ValidateLayerKinds(config));
-  return ValidateShortConv(config);
+  CRIA_RETURN_IF_ERROR(ValidateShortConv(config));
+  CRIA_RETURN_IF_ERROR(ValidateLinearAttention(config));
+  CRIA_RETURN_IF_ERROR(ValidateSomeAttention(config));
+  if (!config.attn_output_gate || !config.use_attention_gate) return {};
+  return Fail(ErrorCode::kInvalidFile, "attn_output_gate and use_attention_gate are both true");
 }
 
 }  // namespace cria

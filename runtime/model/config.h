@@ -10,6 +10,7 @@
 namespace cria {
 
 inline constexpr uint32_t kMaxHeadDim = 1024;
+inline constexpr uint32_t kMaxLinearKeyHeadDim = 256;
 inline constexpr uint32_t kMaxHiddenLayers = 1024;
 // Each kind of layers may take a rope table of its own.
 inline constexpr size_t kMaxLayerKinds = 8;
@@ -74,7 +75,12 @@ struct LayerKind {
   // fixed values, so that kinds with the same mathematics are equal: no window, no_rope and no
   // rope_scaling. rope_theta is not used; the converter gives it the checkpoint's.
   bool short_conv = false;
+  // The token mixer is a gated delta rule in place of attention, whose fields then have the values
+  // that they have with short_conv.
+  bool linear_attention = false;
 
+  // Whether the token mixer is attention, and so the layer has keys and values.
+  bool has_attention() const { return !short_conv && !linear_attention; }
   // The factor of attention scores in addition to 1 / sqrt(head_dim).
   float score_factor() const;
   bool operator==(const LayerKind&) const = default;
@@ -133,6 +139,18 @@ struct ModelConfig {
   bool use_expert_bias = false;
   // What each head of attention writes is multiplied by a sigmoid of a product with its input.
   bool use_attention_gate = false;
+  // What attention writes to each channel is multiplied by a sigmoid of one more row of the fused
+  // projection. Never with use_attention_gate.
+  bool attn_output_gate = false;
+  // The sizes of layers with linear_attention; 0 if there are none.
+  uint32_t linear_conv_kernel_dim = 0;  // Taps, of which the last is the current token's.
+  uint32_t linear_key_head_dim = 0;
+  uint32_t linear_value_head_dim = 0;
+  uint32_t linear_num_key_heads = 0;
+  uint32_t linear_num_value_heads = 0;
+  // Value head i uses key head i % linear_num_key_heads. Otherwise, consecutive value heads share
+  // a key head.
+  bool linear_tiled_value_heads = false;
 
   const LayerKind& layer_kind(size_t layer) const {
     return layer_kinds[kind_of_layer.empty() ? 0 : kind_of_layer[layer]];
@@ -143,17 +161,32 @@ struct ModelConfig {
   bool has_dense_layers() const;
   // Whether a layer's token mixer is a short convolution.
   bool has_short_conv() const;
+  // Whether a layer's token mixer is a gated delta rule.
+  bool has_linear_attention() const;
+  // Whether a layer keeps a state in place of keys and values.
+  bool has_recurrent_layers() const { return has_short_conv() || has_linear_attention(); }
   bool has_norms_before() const { return norm_placement != NormPlacement::kAfter; }
   bool has_norms_after() const { return norm_placement != NormPlacement::kBefore; }
   // The channels of each head that are rotated, at its start.
   uint32_t rotary_channels() const { return rotary_dim == 0 ? head_dim : rotary_dim; }
   size_t query_channels() const { return size_t{num_attention_heads} * head_dim; }
   size_t key_value_channels() const { return size_t{num_key_value_heads} * head_dim; }
-  // The rows of the fused projection: queries, then keys, then values.
-  size_t qkv_channels() const { return query_channels() + 2 * key_value_channels(); }
+  // The rows of the fused projection: queries, then keys, then values, then gates of the output.
+  size_t qkv_channels() const {
+    return (attn_output_gate ? 2 : 1) * query_channels() + 2 * key_value_channels();
+  }
+  // The channels of all heads of a layer with linear_attention.
+  size_t linear_key_channels() const { return size_t{linear_num_key_heads} * linear_key_head_dim; }
+  size_t linear_value_channels() const {
+    return size_t{linear_num_value_heads} * linear_value_head_dim;
+  }
+  // What its convolution reads: queries, then keys, then values.
+  size_t linear_conv_channels() const {
+    return 2 * linear_key_channels() + linear_value_channels();
+  }
   // The longest context that the model supports: max_position_embeddings; for kDynamic, and for
   // kYarn if it is more, the trained context times the factor. Kinds with a window do not limit it,
-  // unless all that attend have one; short convolutions never do.
+  // unless all that attend have one; layers without attention never do.
   size_t longest_context() const;
 };
 

@@ -123,10 +123,14 @@ inline constexpr ConfigField kShortConvField = {.name = "short_conv",
                                                 .member = &LayerKind::short_conv,
                                                 .is_feature = true,
                                                 .is_omitted_if_zero = true};
+inline constexpr ConfigField kLinearAttentionField = {.name = "linear_attention",
+                                                      .member = &LayerKind::linear_attention,
+                                                      .is_feature = true,
+                                                      .is_omitted_if_zero = true};
 
-inline constexpr std::tuple kLayerKindFields = {kSlidingWindowField, kRopeThetaField,
-                                                kRopeScalingField,   kNoRopeField,
-                                                kDenseMlpField,      kShortConvField};
+inline constexpr std::tuple kLayerKindFields = {
+    kSlidingWindowField, kRopeThetaField, kRopeScalingField,    kNoRopeField,
+    kDenseMlpField,      kShortConvField, kLinearAttentionField};
 
 // Fields of LayerKind here are those of the first kind.
 inline constexpr std::tuple kModelConfigFields = {
@@ -250,6 +254,40 @@ inline constexpr std::tuple kModelConfigFields = {
                 .is_omitted_if_zero = true},
     ConfigField{.name = "use_attention_gate",
                 .member = &ModelConfig::use_attention_gate,
+                .is_feature = true,
+                .is_omitted_if_zero = true},
+    ConfigField{.name = "attn_output_gate",
+                .member = &ModelConfig::attn_output_gate,
+                .is_feature = true,
+                .is_omitted_if_zero = true},
+    kLinearAttentionField,
+    ConfigField{.name = "linear_conv_kernel_dim",
+                .member = &ModelConfig::linear_conv_kernel_dim,
+                .max = kMaxConvTaps,
+                .is_feature = true,
+                .is_omitted_if_zero = true},
+    ConfigField{.name = "linear_key_head_dim",
+                .member = &ModelConfig::linear_key_head_dim,
+                .max = kMaxLinearKeyHeadDim,
+                .is_feature = true,
+                .is_omitted_if_zero = true},
+    ConfigField{.name = "linear_value_head_dim",
+                .member = &ModelConfig::linear_value_head_dim,
+                .max = kMaxHeadDim,
+                .is_feature = true,
+                .is_omitted_if_zero = true},
+    ConfigField{.name = "linear_num_key_heads",
+                .member = &ModelConfig::linear_num_key_heads,
+                .max = 1024,
+                .is_feature = true,
+                .is_omitted_if_zero = true},
+    ConfigField{.name = "linear_num_value_heads",
+                .member = &ModelConfig::linear_num_value_heads,
+                .max = 1024,
+                .is_feature = true,
+                .is_omitted_if_zero = true},
+    ConfigField{.name = "linear_tiled_value_heads",
+                .member = &ModelConfig::linear_tiled_value_heads,
                 .is_feature = true,
                 .is_omitted_if_zero = true},
 };

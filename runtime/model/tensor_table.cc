@@ -75,6 +75,20 @@ RoleTraits TraitsOf(TensorRole role) {
       return {"router_bias", true};
     case TensorRole::kAttentionGate:
       return {"attention_gate", false};
+    case TensorRole::kLinearInProj:
+      return {"linear_in_proj", false};
+    case TensorRole::kLinearBaProj:
+      return {"linear_ba_proj", false};
+    case TensorRole::kLinearConvWeight:
+      return {"linear_conv_weight", true};
+    case TensorRole::kLinearDtBias:
+      return {"linear_dt_bias", true};
+    case TensorRole::kLinearDecayRate:
+      return {"linear_decay_rate", true};
+    case TensorRole::kLinearNorm:
+      return {"linear_norm", true};
+    case TensorRole::kLinearOutProj:
+      return {"linear_out_proj", false};
   }
   return {"unknown", false};
 }
@@ -105,6 +119,21 @@ void AddShortConv(const ModelConfig& config, const Add& add) {
   if (config.conv_bias) add(TensorRole::kConvBias, 1, hidden);
   add(TensorRole::kConvOutProj, hidden, hidden);
   if (config.conv_bias) add(TensorRole::kConvOutBias, 1, hidden);
+}
+
+template <typename Add>
+void AddLinearAttention(const ModelConfig& config, const Add& add) {
+  const size_t hidden = config.hidden_size;
+  const size_t values = config.linear_value_channels();
+  const size_t heads = config.linear_num_value_heads;
+  add(TensorRole::kLinearInProj, config.linear_conv_channels() + values, hidden);
+  add(TensorRole::kLinearBaProj, 2 * heads, hidden);
+  add(TensorRole::kLinearConvWeight, 1,
+      config.linear_conv_kernel_dim * config.linear_conv_channels());
+  add(TensorRole::kLinearDtBias, 1, heads);
+  add(TensorRole::kLinearDecayRate, 1, heads);
+  add(TensorRole::kLinearNorm, 1, config.linear_value_head_dim);
+  add(TensorRole::kLinearOutProj, hidden, values);
 }
 
 template <typename Add>
@@ -147,7 +176,8 @@ bool TensorSpec::is_vector() const { return TraitsOf(role).is_vector; }
 size_t TensorSpec::max_pieces() const {
   switch (role) {
     case TensorRole::kQkvProj:
-      return 3;
+      return 4;
+    case TensorRole::kLinearInProj:
     case TensorRole::kGateUpProj:
     case TensorRole::kSharedExpertGateUpProj:
       return 2;
@@ -166,8 +196,11 @@ std::vector<TensorSpec> ExpectedTensors(const ModelConfig& config) {
       specs.push_back({role, layer, output_channels, input_channels, num_parts});
     };
     if (config.has_norms_before()) add(TensorRole::kInputLayernorm, 1, hidden);
-    if (config.layer_kind(static_cast<size_t>(layer)).short_conv) {
+    const LayerKind& kind = config.layer_kind(static_cast<size_t>(layer));
+    if (kind.short_conv) {
       AddShortConv(config, add);
+    } else if (kind.linear_attention) {
+      AddLinearAttention(config, add);
     } else {
       AddAttention(config, add);
     }

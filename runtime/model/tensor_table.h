@@ -47,8 +47,15 @@ enum class TensorRole : uint8_t {
   kConvOutBias,
   kRouterBias,  // Of the scores that experts are chosen by.
   kAttentionGate,
+  kLinearInProj,      // Queries, keys, values and gates of the output, of all heads each.
+  kLinearBaProj,      // The rows of beta, then those of the decay, one for each value head.
+  kLinearConvWeight,  // [linear_conv_kernel_dim][linear_conv_channels], as kConvWeight.
+  kLinearDtBias,
+  kLinearDecayRate,  // exp(A_log)
+  kLinearNorm,       // Of each value head.
+  kLinearOutProj,
 };
-inline constexpr int kNumTensorRoles = 31;
+inline constexpr int kNumTensorRoles = 38;
 std::string_view TensorRoleName(TensorRole role);
 
 inline constexpr int kNoLayer = -1;
@@ -70,13 +77,15 @@ struct TensorSpec {
   bool is_always_f32() const { return is_vector() || is_plain(); }
   // A small matrix whose rows are used as they are: packing does not rearrange them.
   bool is_plain() const {
-    return role == TensorRole::kRouter || role == TensorRole::kAttentionGate;
+    return role == TensorRole::kRouter || role == TensorRole::kAttentionGate ||
+           role == TensorRole::kLinearBaProj;
   }
   // Whether products use the matrix: all but the embedding table, whose rows are read one by one.
   // False for the embedding table, even if it is the tied output head.
   bool is_multiplied() const { return !is_vector() && role != TensorRole::kEmbedTokens; }
   // How many matrices of a checkpoint the rows come from, each of which may be stored as a tensor
-  // of its own (StoredTensor::first_row): 3 for q/k/v, 2 for gate/up, otherwise 1.
+  // of its own (StoredTensor::first_row): 4 for q/k/v and gates, 2 for gate/up and for
+  // linear_in_proj, otherwise 1.
   size_t max_pieces() const;
 };
 

@@ -27,4 +27,18 @@ struct ShortConvolutionRows {
 void ShortConvolution(const ShortConvolutionTaps& taps, const ShortConvolutionRows& rows,
                       size_t begin, size_t end);
 
+// Consecutive positions of one sequence without gates. Row r begins at r times the stride.
+struct SiluConvolutionRows {
+  const float* input = nullptr;
+  size_t input_stride = 0;
+  float* output = nullptr;  // Must not overlap the input.
+  size_t output_stride = 0;
+  size_t num_rows = 0;
+  const float* earlier = nullptr;  // [num_taps - 1][channels]: the inputs of the positions before.
+};
+
+// For channels [begin, end) of all rows: out = silu(taps * input + bias), silu(x) = x * sigmoid(x).
+void SiluConvolution(const ShortConvolutionTaps& taps, const SiluConvolutionRows& rows,
+                     size_t begin, size_t end);
+
 }  // namespace cria::ops

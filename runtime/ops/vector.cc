@@ -30,6 +30,24 @@ void Add(const float* addend, size_t size, float* accumulator) {
   }
 }
 
+void MultiplyBySigmoid(const float* gates, size_t size, float* values) {
+  const hn::ScalableTag<float> d;
+  const size_t lanes = hn::Lanes(d);
+  // If exp overflows, the quotient is 0, which is the limit.
+  const auto gated = [d](auto gate, auto value) HWY_ATTR {
+    return hn::Div(value, hn::Add(hn::Set(d, 1.0f), Exp(d, hn::Neg(gate))));
+  };
+  size_t i = 0;
+  for (; i + lanes <= size; i += lanes) {
+    hn::StoreU(gated(hn::LoadU(d, gates + i), hn::LoadU(d, values + i)), d, values + i);
+  }
+  if (i < size) {
+    const size_t rest = size - i;
+    hn::StoreN(gated(hn::LoadN(d, gates + i, rest), hn::LoadN(d, values + i, rest)), d, values + i,
+               rest);
+  }
+}
+
 // The largest value that is not NaN; -infinity if there is none.
 float LargestNumber(const float* values, size_t size) {
   const hn::ScalableTag<float> d;
@@ -158,6 +176,7 @@ HWY_AFTER_NAMESPACE();
 namespace cria::ops {
 
 HWY_EXPORT(Add);
+HWY_EXPORT(MultiplyBySigmoid);
 HWY_EXPORT(ArgMax);
 HWY_EXPORT(SumOfExps);
 HWY_EXPORT(DequantizeQc8w);
@@ -165,6 +184,10 @@ HWY_EXPORT(DequantizeQb4w);
 
 void Add(const float* addend, size_t size, float* accumulator) {
   HWY_DYNAMIC_DISPATCH(Add)(addend, size, accumulator);
+}
+
+void MultiplyBySigmoid(const float* gates, size_t size, float* values) {
+  HWY_DYNAMIC_DISPATCH(MultiplyBySigmoid)(gates, size, values);
 }
 
 size_t ArgMax(const float* values, size_t size) {

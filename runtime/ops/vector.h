@@ -8,6 +8,9 @@ namespace cria::ops {
 // accumulator[i] += addend[i].
 void Add(const float* addend, size_t size, float* accumulator);
 
+// values[i] *= sigmoid(gates[i]).
+void MultiplyBySigmoid(const float* gates, size_t size, float* values);
+
 // The index of the largest value; of equal values, the first. NaN is never the largest; returns 0
 // if every value is NaN. `size` must be positive.
 size_t ArgMax(const float* values, size_t size);

@@ -185,9 +185,12 @@ ColumnBlocks ColumnBlocks::Of(const ModelFile& model) {
 Result<std::vector<RankShare>> Divide(const ModelConfig& config, const ColumnBlocks& blocks,
                                       std::span<const double> weights) {
   CRIA_RETURN_IF_ERROR(CheckWeights(weights));
-  if (config.has_short_conv()) {
+  if (config.has_recurrent_layers() || config.attn_output_gate) {
     return Fail(ErrorCode::kUnsupported,
-                "models with short_conv cannot be divided among ranks yet; start one rank");
+                Format("models with {} cannot be divided among ranks yet; start one rank",
+                       config.has_short_conv()         ? "short_conv"
+                       : config.has_linear_attention() ? "linear_attention"
+                                                       : "attn_output_gate"));
   }
   std::vector<RankShare> shares(weights.size());
   bool has_heads = false;

@@ -131,6 +131,13 @@ TensorSlice TensorSlice::Of(const TensorSpec& spec, const ModelConfig& config,
     case TensorRole::kConvBias:
     case TensorRole::kConvOutProj:
     case TensorRole::kConvOutBias:
+    case TensorRole::kLinearInProj:
+    case TensorRole::kLinearBaProj:
+    case TensorRole::kLinearConvWeight:
+    case TensorRole::kLinearDtBias:
+    case TensorRole::kLinearDecayRate:
+    case TensorRole::kLinearNorm:
+    case TensorRole::kLinearOutProj:
       break;
   }
   return slice;

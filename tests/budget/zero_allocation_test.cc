@@ -251,11 +251,13 @@ TEST(KeptCodesZeroAllocation, AfterLoading) {
   for (const size_t threads : {1, 3}) ExpectQuietModel(model, threads);
 }
 
-// Short convolutions, whose states have checkpoints: a prompt is read again from one, and drafts
-// are refused.
-TEST(RecurrentZeroAllocation, AfterLoading) {
+class RecurrentZeroAllocation : public testing::TestWithParam<const char*> {};
+
+// Recurrent layers, whose states have checkpoints: a prompt is read again from one, and drafts are
+// refused.
+TEST_P(RecurrentZeroAllocation, AfterLoading) {
   CRIA_NEEDS_ALLOCATIONS_TO_BE_SEEN();
-  const support::ConvertedModel model(support::FamilyNamed("Lfm2"), {.weights = Scheme::kQc8w});
+  const support::ConvertedModel model(support::FamilyNamed(GetParam()), {.weights = Scheme::kQc8w});
   for (const size_t threads : {1, 2}) {
     EngineOptions options = {
         .num_threads = threads, .context_tokens = 128, .num_sequences = 2, .chunk_tokens = 32};
@@ -278,6 +280,9 @@ TEST(RecurrentZeroAllocation, AfterLoading) {
     EXPECT_GT((*engine)->scheduler().stats().num_shared_tokens, 0u);
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Mixers, RecurrentZeroAllocation, testing::Values("Lfm2", "Qwen35"),
+                         [](const auto& param) { return std::string(param.param); });
 
 // Experts, a shared one and a dense layer.
 TEST_P(ZeroAllocation, WithAMixture) {

@@ -208,6 +208,104 @@ TEST_F(FamiliesTest, AFileOfShortConvolutionsHasTheirTensors) {
   EXPECT_EQ(file->tensor(TensorRole::kConvWeight, 1).layout.input_channels, 4u * 64);
 }
 
+// Of each head, the rows of the query and those of its gates alternate.
+TEST_F(FamiliesTest, QueriesAndGatesOfTheOutputAreSplitByHeads) {
+  Open("Qwen35");
+  const std::vector<float> fused = ValuesOf(stored_.at("model.layers.3.self_attn.q_proj.weight"));
+  const TensorSource& query = checkpoint_.tensors.at("model.layers.3.self_attn.q_proj.weight");
+  const TensorSource& gate = checkpoint_.tensors.at("model.layers.3.self_attn.gate_proj.weight");
+  ASSERT_EQ(query.shape, (std::vector<uint64_t>{64, 64}));
+  ASSERT_EQ(gate.shape, query.shape);
+  const std::vector<float> queries = ValuesOf(query);
+  const std::vector<float> gates = ValuesOf(gate);
+  for (size_t i = 0; i < queries.size(); ++i) {
+    const size_t row = i / 64;
+    const size_t stored = (row / 16 * 32 + row % 16) * 64 + i % 64;
+    ASSERT_EQ(queries[i], fused[stored]);
+    ASSERT_EQ(gates[i], fused[stored + size_t{16} * 64]);
+  }
+  // A part that begins within a head.
+  std::vector<float> part(size_t{20} * 64);
+  ASSERT_TRUE(TensorReader().Read(gate, 10 * 64, part));
+  EXPECT_TRUE(std::ranges::equal(part, std::span(gates).subspan(10 * 64, part.size())));
+}
+
+TEST_F(FamiliesTest, NormsOfQwenAreOneMoreButNotThatOfLinearAttention) {
+  Open("Qwen35");
+  ExpectNorm("model.norm.weight", 1.0);
+  ExpectNorm("model.layers.0.input_layernorm.weight", 1.0);
+  ExpectNorm("model.layers.3.self_attn.q_norm.weight", 1.0);
+  ExpectFactor("model.layers.0.linear_attn.norm.weight", 1.0);
+  ExpectChanged("model.layers.0.linear_attn.A_log",
+                [](double stored, size_t) { return std::exp(stored); });
+  ExpectFactor("model.layers.0.linear_attn.dt_bias", 1.0);
+}
+
+TEST_F(FamiliesTest, ProjectionsOfQwen3NextAreSplitByHeadsOfKeys) {
+  Open("Qwen3Next");
+  const std::vector<float> fused =
+      ValuesOf(stored_.at("model.layers.0.linear_attn.in_proj_qkvz.weight"));
+  // Two heads of keys, each with 16 rows of a query, 16 of a key, 48 of values and 48 of gates.
+  const auto expect = [&](const char* name, size_t first, size_t count) {
+    const std::vector<float> values =
+        ValuesOf(checkpoint_.tensors.at(Format("model.layers.0.linear_attn.{}.weight", name)));
+    ASSERT_EQ(values.size(), 2 * count * 64);
+    for (size_t i = 0; i < values.size(); ++i) {
+      const size_t row = i / 64;
+      ASSERT_EQ(values[i], fused[(row / count * 128 + first + row % count) * 64 + i % 64]) << name;
+    }
+  };
+  expect("q_proj", 0, 16);
+  expect("k_proj", 16, 16);
+  expect("v_proj", 32, 48);
+  expect("z_proj", 80, 48);
+  const std::vector<float> ba =
+      ValuesOf(stored_.at("model.layers.0.linear_attn.in_proj_ba.weight"));
+  const std::vector<float> a =
+      ValuesOf(checkpoint_.tensors.at("model.layers.0.linear_attn.a_proj.weight"));
+  // Row 3 is the first one of the second head of keys.
+  EXPECT_TRUE(
+      std::ranges::equal(std::span(a).subspan(3 * 64, 64), std::span(ba).subspan(9 * 64, 64)));
+}
+
+TEST_F(FamiliesTest, DraftsAndPicturesOfQwenAreLeftOutWithANote) {
+  Open("Qwen35Vision");
+  EXPECT_FALSE(checkpoint_.tensors.contains("mtp.fc.weight"));
+  EXPECT_FALSE(checkpoint_.tensors.contains("model.visual.merger.norm.weight"));
+  EXPECT_TRUE(checkpoint_.tensors.contains("model.layers.0.linear_attn.q_proj.weight"));
+  std::string notes;
+  for (const std::string& note : checkpoint_.notes) notes += note + '\n';
+  EXPECT_THAT(notes, HasSubstr("drafts tokens (mtp, 1 tensors)"));
+  EXPECT_THAT(notes, HasSubstr("the vision part of the checkpoint (1 tensors)"));
+}
+
+TEST_F(FamiliesTest, MatricesOfLinearAttentionMustFitTheConfiguration) {
+  support::WriteFamilyDirectory(support::FamilyNamed("Qwen35"), folder_);
+  auto config = nlohmann::json::parse(support::ReadFile(folder_ / "config.json"));
+  config["linear_num_value_heads"] = 8;
+  support::WriteFile(folder_ / "config.json", config.dump());
+  const auto opened = OpenCheckpoint(folder_);
+  ASSERT_FALSE(opened);
+  EXPECT_THAT(opened.error().message(), HasSubstr("but config.json calls for"));
+}
+
+TEST_F(FamiliesTest, AFileOfLinearAttentionHasItsTensors) {
+  const auto output = (directory_.path() / "out.cria").string();
+  support::WriteFamilyDirectory(support::FamilyNamed("Qwen35"), folder_);
+  const auto report = Convert(folder_, output, {.weights = Scheme::kQb4w});
+  ASSERT_TRUE(report) << report.error().message();
+  const auto file = ModelFile::Open(output);
+  ASSERT_TRUE(file) << file.error().message();
+  EXPECT_EQ(file->config().linear_num_value_heads, 4u);
+  EXPECT_FALSE(file->config().linear_tiled_value_heads);
+  EXPECT_TRUE(file->config().layer_kind(0).linear_attention);
+  EXPECT_EQ(file->tensor(TensorRole::kLinearInProj, 0).layout.scheme, Scheme::kQb4w);
+  EXPECT_EQ(file->tensor(TensorRole::kLinearInProj, 0).layout.output_channels, 2u * 32 + 2 * 64);
+  EXPECT_EQ(file->tensor(TensorRole::kLinearBaProj, 0).layout.scheme, Scheme::kF32);
+  EXPECT_EQ(file->tensor(TensorRole::kLinearConvWeight, 0).layout.input_channels, 4u * 128);
+  EXPECT_EQ(file->tensor(TensorRole::kQkvProj, 3).layout.output_channels, 2u * 64 + 2 * 32);
+}
+
 TEST_F(FamiliesTest, RefusesFusedProjectionsThatDoNotFit) {
   support::WriteFamilyDirectory(support::FamilyNamed("Phi3"), folder_);
   auto config = nlohmann::json::parse(support::ReadFile(folder_ / "config.json"));

@@ -98,7 +98,8 @@ double ShareOfRowsWithin(float tolerance, const std::vector<float>& rows,
 // The bounds are about those of DecoderOfEveryKind, but Phi3Longrope with int4 differs by 0.62. In
 // a mixture, a small error can choose another expert, whose output has nothing to do with the first
 // one's, so that only most rows are near. A convolution multiplies three numbers that each have an
-// error, so that a few rows differ by more.
+// error, so that a few rows differ by more. What linear attention reads is normalized, however
+// small it is: in a random model, a small error can turn it around.
 TEST_P(FamiliesBesideTheReference, QuantizedIsNearTheReference) {
   const std::vector<float> expected = Expected(kContext);
   const float largest = LargestMagnitude(expected);
@@ -111,12 +112,15 @@ TEST_P(FamiliesBesideTheReference, QuantizedIsNearTheReference) {
                                                       : 5e-2f;
     const std::vector<float> logits = loaded.Run(ids_, {48});
     const bool is_mixture = made_->model.config.experts.num_experts != 0;
+    const bool is_linear = made_->model.config.linear.num_key_heads != 0;
     const bool has_convolution = made_->model.config.conv_L_cache != 0;
     const bool is_exact = scheme == Scheme::kF32 && kv_type == KvType::kF32;
-    EXPECT_GE(ShareOfRowsWithin(tolerance * largest, logits, expected), is_exact          ? 1.0
-                                                                        : is_mixture      ? 0.75
-                                                                        : has_convolution ? 0.9
-                                                                                          : 1.0)
+    const double share = is_exact                  ? 1.0
+                         : is_mixture && is_linear ? 0.5
+                         : is_mixture || is_linear ? 0.75
+                         : has_convolution         ? 0.9
+                                                   : 1.0;
+    EXPECT_GE(ShareOfRowsWithin(tolerance * largest, logits, expected), share)
         << SchemeName(scheme) << " weights, " << KvTypeName(kv_type)
         << " KV: " << LargestDifference(logits, expected) / largest;
   }
@@ -132,6 +136,29 @@ TEST_P(FamiliesBesideTheReference, ThreadsChangeNoBit) {
     EXPECT_EQ(one.Run(ids_, {1}), three.Run(ids_, {1}));
   }
 }
+
+// GGUF files of Qwen3.5 have heads of values in another order, which their model files keep.
+class TiledValueHeads : public testing::TestWithParam<const char*> {};
+
+TEST_P(TiledValueHeads, ComputeWhatHuggingFacesFilesDo) {
+  const FamilyCheckpoint family = support::FamilyNamed(GetParam());
+  const support::TemporaryDirectory directory;
+  support::WriteFamilyDirectory(family, directory.path() / "model");
+  support::WriteFamilyGguf(family, directory.path() / "model.gguf");
+  const reference::ReferenceModel model =
+      reference::ReadHuggingFaceDirectory(directory.path() / "model");
+  const std::vector<int32_t> ids = SomeIds(kFamilyTokens, model.config.vocab_size);
+  const std::vector<float> expected = ReferenceLogits(model, ids);
+  const auto converted = std::make_shared<const ConvertedModel>(
+      directory.path() / "model.gguf", ConvertOptions{.weights = Scheme::kF32});
+  EXPECT_TRUE(converted->Open().config().linear_tiled_value_heads);
+  LoadedModel loaded(converted, {.context_tokens = kContext}, support::UsualThreads());
+  EXPECT_LT(LargestDifference(loaded.Run(ids, {29, 2, 1}), expected),
+            1e-4f * LargestMagnitude(expected));
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, TiledValueHeads, testing::Values("Qwen35", "Qwen35Moe"),
+                         [](const auto& param) { return std::string(param.param); });
 
 INSTANTIATE_TEST_SUITE_P(Families, FamiliesBesideTheReference,
                          testing::ValuesIn(support::FamilyCheckpoints()),

@@ -27,13 +27,16 @@ struct RoundTripCase {
   support::FamilyCheckpoint (*family)() = nullptr;
 };
 
-support::FamilyCheckpoint LongLfm2() {
-  support::FamilyCheckpoint family = support::FamilyNamed("Lfm2");
+support::FamilyCheckpoint LongFamily(const char* name) {
+  support::FamilyCheckpoint family = support::FamilyNamed(name);
   const std::string length = "\"max_position_embeddings\":128";
   family.config_json.replace(family.config_json.find(length), length.size(),
                              "\"max_position_embeddings\":512");
   return family;
 }
+
+support::FamilyCheckpoint LongLfm2() { return LongFamily("Lfm2"); }
+support::FamilyCheckpoint LongQwen35() { return LongFamily("Qwen35"); }
 
 class SessionRoundTrip : public SessionFileTest,
                          public testing::WithParamInterface<RoundTripCase> {};
@@ -80,7 +83,8 @@ INSTANTIATE_TEST_SUITE_P(
                     RoundTripCase{"Windows", support::SpecMinistral, KvType::kInt8},
                     RoundTripCase{"DynamicRope", support::SpecDynamicRope, KvType::kF32},
                     RoundTripCase{"Mixture", nullptr, KvType::kInt8, support::WideMixture},
-                    RoundTripCase{"ShortConvolutions", nullptr, KvType::kInt8, LongLfm2}),
+                    RoundTripCase{"ShortConvolutions", nullptr, KvType::kInt8, LongLfm2},
+                    RoundTripCase{"LinearAttention", nullptr, KvType::kInt8, LongQwen35}),
     [](const auto& param) { return param.param.name; });
 
 TEST_F(SessionFileTest, IsTheSameWhicheverPagesHeldTheTokens) {

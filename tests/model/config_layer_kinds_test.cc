@@ -142,6 +142,65 @@ TEST(ConfigLayerKindsTest, ShortConvolutionsHaveNoAttention) {
   ExpectRefused(config, "short_conv is true for every layer", ErrorCode::kUnsupported);
 }
 
+ModelConfig WithLinearAttention() {
+  const LayerKind attention = {.rope_theta = 1e6f};
+  const LayerKind linear = {.rope_theta = 1e6f, .no_rope = true, .linear_attention = true};
+  ModelConfig config = WithKinds({linear, attention});
+  config.linear_conv_kernel_dim = 4;
+  config.linear_key_head_dim = 128;
+  config.linear_value_head_dim = 64;
+  config.linear_num_key_heads = 16;
+  config.linear_num_value_heads = 32;
+  return config;
+}
+
+TEST(ConfigLayerKindsTest, LinearAttentionHasSizesOfItsOwn) {
+  const ModelConfig valid = WithLinearAttention();
+  EXPECT_TRUE(ValidateConfig(valid));
+  EXPECT_TRUE(valid.has_recurrent_layers());
+  EXPECT_EQ(valid.linear_conv_channels(), 2u * 2048 + 2048);
+  struct Case {
+    const char* words;
+    void (*change)(ModelConfig& config);
+  };
+  const std::vector<Case> cases = {
+      {"linear_conv_kernel_dim is 0", [](ModelConfig& c) { c.linear_conv_kernel_dim = 0; }},
+      {"linear_conv_kernel_dim is 65", [](ModelConfig& c) { c.linear_conv_kernel_dim = 65; }},
+      {"linear_key_head_dim is 0", [](ModelConfig& c) { c.linear_key_head_dim = 0; }},
+      {"linear_key_head_dim is 257", [](ModelConfig& c) { c.linear_key_head_dim = 257; }},
+      {"linear_value_head_dim is 0", [](ModelConfig& c) { c.linear_value_head_dim = 0; }},
+      {"linear_num_key_heads is 0", [](ModelConfig& c) { c.linear_num_key_heads = 0; }},
+      {"linear_num_value_heads is 0", [](ModelConfig& c) { c.linear_num_value_heads = 0; }},
+      {"linear_num_value_heads (32) is not a multiple of linear_num_key_heads (5)",
+       [](ModelConfig& c) { c.linear_num_key_heads = 5; }},
+      {"rows of 528384 channels",
+       [](ModelConfig& c) {
+         c.linear_num_value_heads = 512;
+         c.linear_value_head_dim = 512;
+       }},
+      {"layer_kinds[0].no_rope is false", [](ModelConfig& c) { c.layer_kinds[0].no_rope = false; }},
+      {"layer_kinds[0].linear_attention is true, but short_conv is true",
+       [](ModelConfig& c) {
+         c.layer_kinds[0].short_conv = true;
+         c.conv_L_cache = 3;
+       }},
+      {"linear_attention is false",
+       [](ModelConfig& c) { c.layer_kinds[0].linear_attention = false; }},
+      {"attn_output_gate and use_attention_gate are both true", [](ModelConfig& c) {
+         c.attn_output_gate = true;
+         c.use_attention_gate = true;
+       }}};
+  for (const Case& bad : cases) {
+    ModelConfig config = WithLinearAttention();
+    bad.change(config);
+    ExpectRefused(config, bad.words);
+  }
+  ModelConfig config = WithLinearAttention();
+  config.layer_kinds[1] = config.layer_kinds[0];
+  config.layer_kinds[1].rope_theta = 1e4f;
+  ExpectRefused(config, "linear_attention is true for every layer", ErrorCode::kUnsupported);
+}
+
 TEST(ConfigLayerKindsTest, ShortConvolutionsDoNotLimitTheContext) {
   ModelConfig config = WithShortConv();
   config.layer_kinds[1].rope_scaling = {

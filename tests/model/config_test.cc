@@ -154,6 +154,12 @@ TEST(ModelConfigTest, FieldsOfExpertsBelongTogether) {
   ExpectRefused(dense, "num_experts is 0");
 }
 
+TEST(ModelConfigTest, GatesOfTheOutputAreRowsOfTheFusedProjection) {
+  ModelConfig config = Llama32Of1B();
+  config.attn_output_gate = true;
+  EXPECT_EQ(config.qkv_channels(), 3072u + 2048);
+}
+
 TEST(ModelConfigTest, FieldsMustFitOneAnother) {
   ModelConfig config = Llama32Of1B();
   config.num_key_value_heads = 5;

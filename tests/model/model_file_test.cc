@@ -235,6 +235,27 @@ TEST(ModelFileTest, ReadsShortConvolutions) {
       << file.error().message();
 }
 
+TEST(ModelFileTest, ReadsLinearAttention) {
+  TestModelFile written = MakeTestModelFile();
+  ModelConfig& config = written.config;
+  config.linear_conv_kernel_dim = 4;
+  config.linear_key_head_dim = 2;
+  config.linear_value_head_dim = 3;
+  config.linear_num_key_heads = 2;
+  config.linear_num_value_heads = 4;
+  config.linear_tiled_value_heads = true;
+  written.layer_kinds = {{.rope_theta = 1e6f, .no_rope = true, .linear_attention = true},
+                         {.rope_theta = 1e6f}};
+  config.layer_kinds = {written.layer_kinds.front()};
+  written.kind_of_layer = {1, 0};
+  written.required_features = {"linear_attention"};
+  // The file has the tensors of attention.
+  const auto file = OpenBytes(Serialize(written));
+  ASSERT_FALSE(file);
+  EXPECT_TRUE(file.error().message().contains("layers.1.linear_in_proj is missing"))
+      << file.error().message();
+}
+
 TEST(ModelFileTest, ReadsTheFieldsOfFamilies) {
   TestModelFile written = MakeTestModelFile();
   ModelConfig& config = written.config;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <vector>
@@ -195,6 +196,44 @@ TEST(ExpectedTensorsTest, ShortConvolutionsTakeThePlaceOfAttention) {
   EXPECT_EQ(names,
             "layers.0.conv_in_proj layers.0.conv_in_bias layers.0.conv_weight layers.0.conv_bias "
             "layers.0.conv_out_proj layers.0.conv_out_bias layers.1.qkv_proj ");
+}
+
+TEST(ExpectedTensorsTest, LinearAttentionTakesThePlaceOfAttention) {
+  ModelConfig config = TwoLayers();
+  config.layer_kinds = {{.no_rope = true, .linear_attention = true}, {}};
+  config.kind_of_layer = {0, 1};
+  config.attn_output_gate = true;
+  config.linear_conv_kernel_dim = 4;
+  config.linear_key_head_dim = 8;
+  config.linear_value_head_dim = 16;
+  config.linear_num_key_heads = 2;
+  config.linear_num_value_heads = 6;
+  struct Row {
+    const char* name;
+    size_t outputs;
+    size_t inputs;
+    bool is_always_f32;
+  };
+  const std::vector<Row> rows = {{"layers.0.input_layernorm", 1, 64, true},
+                                 {"layers.0.linear_in_proj", 2 * 16 + 2 * 96, 64, false},
+                                 {"layers.0.linear_ba_proj", 12, 64, true},
+                                 {"layers.0.linear_conv_weight", 1, 4 * (2 * 16 + 96), true},
+                                 {"layers.0.linear_dt_bias", 1, 6, true},
+                                 {"layers.0.linear_decay_rate", 1, 6, true},
+                                 {"layers.0.linear_norm", 1, 16, true},
+                                 {"layers.0.linear_out_proj", 64, 96, false},
+                                 {"layers.0.post_attention_layernorm", 1, 64, true}};
+  const std::vector<TensorSpec> specs = ExpectedTensors(config);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const TensorSpec& spec = specs[i + 1];  // Behind the embedding.
+    EXPECT_EQ(spec.Name(), rows[i].name);
+    EXPECT_EQ(spec.output_channels, rows[i].outputs) << rows[i].name;
+    EXPECT_EQ(spec.input_channels, rows[i].inputs) << rows[i].name;
+    EXPECT_EQ(spec.is_always_f32(), rows[i].is_always_f32) << rows[i].name;
+  }
+  const auto qkv = std::ranges::find(specs, TensorRole::kQkvProj, &TensorSpec::role);
+  ASSERT_NE(qkv, specs.end());
+  EXPECT_EQ(qkv->output_channels, config.qkv_channels());
 }
 
 TEST(ExpectedTensorsTest, NamesAreDifferent) {

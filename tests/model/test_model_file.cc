@@ -111,7 +111,8 @@ Offset<schema::Config> BuildConfig(FlatBufferBuilder& builder, const TestModelFi
     const auto type = static_cast<uint8_t>(kind.rope_scaling.type);
     kinds.push_back(schema::CreateLayerKind(builder, kind.sliding_window, kind.rope_theta,
                                             BuildRopeScaling(builder, type, kind.rope_scaling),
-                                            kind.no_rope, kind.dense_mlp, kind.short_conv));
+                                            kind.no_rope, kind.dense_mlp, kind.short_conv,
+                                            kind.linear_attention));
   }
   const auto layer_kinds = kinds.empty() ? 0 : builder.CreateVector(kinds);
   const auto kind_of_layer =
@@ -130,7 +131,9 @@ Offset<schema::Config> BuildConfig(FlatBufferBuilder& builder, const TestModelFi
       config.shared_expert_intermediate_size, config.shared_expert_gate, first.no_rope,
       first.dense_mlp, first.short_conv, config.conv_L_cache, config.conv_bias,
       static_cast<schema::ScoringFunc>(config.scoring_func), config.use_expert_bias,
-      config.use_attention_gate);
+      config.use_attention_gate, config.attn_output_gate, first.linear_attention,
+      config.linear_conv_kernel_dim, config.linear_key_head_dim, config.linear_value_head_dim,
+      config.linear_num_key_heads, config.linear_num_value_heads, config.linear_tiled_value_heads);
 }
 
 Offset<schema::Tokenizer> BuildTokenizer(FlatBufferBuilder& builder, const TestModelFile& file) {

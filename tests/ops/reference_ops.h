@@ -62,6 +62,27 @@ inline std::vector<double> ShortConvolution(const ShortConvolutionTaps& taps,
   return output;
 }
 
+// [num_rows][channels], of inputs [num_rows][channels] behind those [num_taps - 1][channels] of
+// earlier ones.
+inline std::vector<double> SiluConvolution(const ShortConvolutionTaps& taps,
+                                           const std::vector<float>& inputs, size_t num_rows,
+                                           const std::vector<float>& earlier) {
+  std::vector<float> all = earlier;
+  all.insert(all.end(), inputs.begin(), inputs.end());
+  std::vector<double> output;
+  for (size_t row = 0; row < num_rows; ++row) {
+    for (size_t i = 0; i < taps.channels; ++i) {
+      double sum = taps.bias == nullptr ? 0.0 : taps.bias[i];
+      for (size_t tap = 0; tap < taps.num_taps; ++tap) {
+        const size_t place = (row + tap) * taps.channels + i;
+        sum += double{taps.weights[tap * taps.channels + i]} * all[place];
+      }
+      output.push_back(sum / (1 + std::exp(-sum)));
+    }
+  }
+  return output;
+}
+
 inline double Silu(double x) { return x / (1 + std::exp(-x)); }
 
 inline double Gelu(double x) { return x * std::erfc(-x / std::sqrt(2.0)) / 2; }

@@ -44,6 +44,59 @@ TEST(ShortConvolutionTest, MatchesReferenceAtEverySize) {
   }
 }
 
+TEST(ShortConvolutionTest, SiluMatchesReferenceAtEverySize) {
+  for (const size_t channels : kTrickySizes) {
+    for (const size_t num_taps : {1, 2, 4}) {
+      const std::vector<float> weights = RandomFloats(num_taps * channels, 1);
+      const std::vector<float> bias = RandomFloats(channels, 2);
+      const std::vector<float> earlier = RandomFloats((num_taps - 1) * channels, 3);
+      const std::vector<float> rows = RandomFloats(kConvolvedRows * channels, 4);
+      const ShortConvolutionTaps taps = {num_taps, channels, weights.data(),
+                                         num_taps == 2 ? bias.data() : nullptr};
+      std::vector<float> computed(kConvolvedRows * channels);
+      SiluConvolution(taps,
+                      {.input = rows.data(),
+                       .input_stride = channels,
+                       .output = computed.data(),
+                       .output_stride = channels,
+                       .num_rows = kConvolvedRows,
+                       .earlier = earlier.data()},
+                      0, channels);
+      const std::vector<double> expected =
+          reference::SiluConvolution(taps, rows, kConvolvedRows, earlier);
+      for (size_t i = 0; i < expected.size(); ++i) {
+        ASSERT_NEAR(computed[i], expected[i], 1e-5) << channels << " channels, number " << i;
+      }
+    }
+  }
+}
+
+TEST(ShortConvolutionTest, SiluOfPartsIsTheSameBits) {
+  constexpr size_t kChannels = 37;
+  constexpr size_t kTaps = 3;
+  constexpr size_t kStride = 41;
+  const std::vector<float> weights = RandomFloats(kTaps * kChannels, 5);
+  const std::vector<float> earlier = RandomFloats((kTaps - 1) * kChannels, 6);
+  const std::vector<float> rows = RandomFloats(kConvolvedRows * kStride, 7);
+  const ShortConvolutionTaps taps = {kTaps, kChannels, weights.data(), nullptr};
+  const auto run = [&](const float* input, const float* before, size_t num_rows, float* output,
+                       size_t begin, size_t end) {
+    SiluConvolution(taps, {input, kStride, output, kChannels, num_rows, before}, begin, end);
+  };
+  std::vector<float> whole(kConvolvedRows * kChannels);
+  run(rows.data(), earlier.data(), kConvolvedRows, whole.data(), 0, kChannels);
+  std::vector<float> in_parts(whole.size());
+  std::vector<float> before = earlier;
+  for (size_t row = 0; row < kConvolvedRows; ++row) {
+    for (const auto& [begin, end] : {std::pair<size_t, size_t>{16, 37}, {0, 3}, {3, 16}}) {
+      run(&rows[row * kStride], before.data(), 1, &in_parts[row * kChannels], begin, end);
+    }
+    std::ranges::rotate(before, before.begin() + kChannels);
+    std::copy_n(&rows[row * kStride], kChannels, before.end() - kChannels);
+  }
+  EXPECT_EQ(in_parts, whole);
+}
+
 // Threads compute parts of the channels, and sequences are read in parts.
 TEST(ShortConvolutionTest, PartsOfChannelsAndRowsAreTheSameBits) {
   constexpr size_t kChannels = 37;

@@ -152,5 +152,18 @@ TEST(DequantizeTest, Qb4wTakesTheLowNibbleFirstAndAScalePerBlock) {
   }
 }
 
+TEST(VectorTest, MultipliesBySigmoidsAtEverySize) {
+  for (const size_t size : kTrickySizes) {
+    std::vector<float> gates = RandomFloats(size, 1, 4.0f);
+    gates[size / 2] = -200.0f;  // Whose exponential is infinite.
+    const std::vector<float> before = RandomFloats(size, 2);
+    std::vector<float> values = before;
+    MultiplyBySigmoid(gates.data(), size, values.data());
+    for (size_t i = 0; i < size; ++i) {
+      ASSERT_NEAR(values[i], before[i] / (1.0 + std::exp(-double{gates[i]})), 1e-6) << size;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace cria::ops

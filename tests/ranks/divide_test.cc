@@ -184,6 +184,19 @@ TEST(Divide, ShortConvolutionsAreRefusedByName) {
   EXPECT_TRUE(shares.error().message().contains("short_conv"));
 }
 
+TEST(Divide, LinearAttentionAndItsGatesAreRefusedByName) {
+  ModelConfig config = ConfigOf(32, 4, 64, 6144, 1000);
+  config.attn_output_gate = true;
+  auto shares = Divide(config, {}, {{1, 1}});
+  ASSERT_FALSE(shares);
+  EXPECT_TRUE(shares.error().message().contains("attn_output_gate"));
+  config.layer_kinds.push_back({.no_rope = true, .linear_attention = true});
+  shares = Divide(config, {}, {{1, 1}});
+  ASSERT_FALSE(shares);
+  EXPECT_EQ(shares.error().code(), ErrorCode::kUnsupported);
+  EXPECT_TRUE(shares.error().message().contains("linear_attention"));
+}
+
 // Of every model that can be divided, each part belongs to a rank, each rank gets a part, query
 // heads are where their keys are, and all ranks have as many query heads for each head of keys.
 TEST(Divide, IsCompleteForRandomModels) {

@@ -105,6 +105,30 @@ TEST(HuggingFaceFamilies, ConvolutionsAreInSomeLayers) {
   EXPECT_EQ(lfm3.layers.at(4).rope_theta, 1e4);
 }
 
+TEST(HuggingFaceFamilies, LinearAttentionIsInSomeLayers) {
+  const ReferenceConfig qwen = ModelOf("Qwen35").config;
+  EXPECT_EQ(qwen.linear.conv_kernel_dim, 4u);
+  EXPECT_EQ(qwen.linear.num_key_heads, 2u);
+  EXPECT_EQ(qwen.linear.num_value_heads, 4u);
+  EXPECT_FALSE(qwen.linear.is_fused);
+  EXPECT_EQ(qwen.rotary_dim, 8u);
+  EXPECT_EQ(qwen.norm_weight_offset, 1.0);
+  EXPECT_TRUE(qwen.attn_output_gate && qwen.qk_norm);
+  EXPECT_TRUE(qwen.layers.at(2).linear_attention);
+  EXPECT_FALSE(qwen.layers.at(3).linear_attention);
+  const ReferenceConfig other = ModelOf("Qwen35Other").config;
+  EXPECT_FALSE(other.layers.at(0).linear_attention);
+  EXPECT_EQ(other.rotary_dim, 4u);
+  EXPECT_EQ(other.rope_theta, 5e5);
+  EXPECT_TRUE(other.tie_word_embeddings);
+  const ReferenceConfig next = ModelOf("Qwen3NextDense").config;
+  EXPECT_TRUE(next.linear.is_fused);
+  EXPECT_FALSE(next.experts.norm_topk_prob);
+  EXPECT_FALSE(next.HasExperts(1));
+  EXPECT_TRUE(next.HasExperts(2));
+  EXPECT_TRUE(ModelOf("Qwen35Moe").config.experts.norm_topk_prob);
+}
+
 // So that a comparison with the reference notices each of them.
 TEST(HuggingFaceFamilies, EveryFieldChangesTheLogits) {
   std::vector<int> ids;
@@ -134,7 +158,10 @@ TEST(HuggingFaceFamilies, EveryFieldChangesTheLogits) {
       {"Lfm2MoeScaled", [](ReferenceConfig& c) { c.experts.routed_scaling_factor = 1.0; }},
       {"Lfm3", [](ReferenceConfig& c) { c.use_attention_gate = false; }},
       {"Lfm3", [](ReferenceConfig& c) { c.layers[2].rope_scaling = {}; }},
-      {"Lfm3", [](ReferenceConfig& c) { c.layers[4].sliding_window = 0; }}};
+      {"Lfm3", [](ReferenceConfig& c) { c.layers[4].sliding_window = 0; }},
+      {"Qwen35", [](ReferenceConfig& c) { c.norm_weight_offset = 0.0; }},
+      {"Qwen35", [](ReferenceConfig& c) { c.rotary_dim = 16; }},
+      {"Qwen35Moe", [](ReferenceConfig& c) { c.experts.norm_topk_prob = false; }}};
   for (const Change& change : changes) {
     ReferenceModel model = ModelOf(change.name);
     const std::vector<double> expected = Logits(model, ids);

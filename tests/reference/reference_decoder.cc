@@ -144,6 +144,12 @@ ReferenceDecoder::Layer ReferenceDecoder::MakeLayer(size_t index, size_t context
     });
     return layer;
   }
+  if (layer.attention.linear_attention) {
+    layer.delta_net.emplace(c, prefix, [this](const std::string& name, const auto& shape) {
+      return Weights(name, shape);
+    });
+    return layer;
+  }
   NameAttention(prefix, layer);
   layer.rope_frequencies = RopeFrequencies(c, context, index);
   return layer;
@@ -164,7 +170,8 @@ void ReferenceDecoder::NameAttention(const std::string& prefix, Layer& layer) co
     layer.k_proj = layer.q_proj + queries * c.hidden_size;
     layer.v_proj = layer.k_proj + keys * c.hidden_size;
   } else {
-    layer.q_proj = matrix("self_attn.q_proj.weight", queries, c.hidden_size);
+    layer.q_proj =
+        matrix("self_attn.q_proj.weight", (c.attn_output_gate ? 2 : 1) * queries, c.hidden_size);
     layer.k_proj = matrix("self_attn.k_proj.weight", keys, c.hidden_size);
     layer.v_proj = matrix("self_attn.v_proj.weight", keys, c.hidden_size);
   }
@@ -339,6 +346,7 @@ std::vector<double> ReferenceDecoder::Attend(const Layer& layer,
 // What attention, or the convolution in its place, adds to x, before any norm of it.
 std::vector<double> ReferenceDecoder::MixerOf(Layer& layer, const std::vector<double>& x) {
   const std::vector<double> normed = Norm(x, layer.attention_input_norm);
+  if (layer.delta_net) return layer.delta_net->Of(normed);
   return layer.short_conv ? layer.short_conv->Of(normed) : AttentionOf(layer, normed);
 }
 
@@ -346,8 +354,9 @@ std::vector<double> ReferenceDecoder::AttentionOf(Layer& layer, const std::vecto
   const ReferenceConfig& c = model_.config;
   const size_t query_channels = c.num_attention_heads * c.head_dim;
   const size_t key_value_channels = c.num_key_value_heads * c.head_dim;
-  std::vector<double> queries =
-      MatrixTimesVector(layer.q_proj, query_channels, normed, layer.q_bias);
+  std::vector<double> queries = MatrixTimesVector(
+      layer.q_proj, (c.attn_output_gate ? 2 : 1) * query_channels, normed, layer.q_bias);
+  const std::vector<double> output_gates = TakeOutputGates(queries);
   std::vector<double> keys =
       MatrixTimesVector(layer.k_proj, key_value_channels, normed, layer.k_bias);
   NormalizeHeads(queries, layer.q_norm);
@@ -362,7 +371,20 @@ std::vector<double> ReferenceDecoder::AttentionOf(Layer& layer, const std::vecto
     const std::vector<double> gates = MatrixTimesVector(layer.gate, c.num_attention_heads, normed);
     for (size_t i = 0; i < heads.size(); ++i) heads[i] /= 1.0 + std::exp(-gates[i / c.head_dim]);
   }
+  for (size_t i = 0; i < output_gates.size(); ++i) heads[i] /= 1.0 + std::exp(-output_gates[i]);
   return MatrixTimesVector(layer.o_proj, c.hidden_size, heads, layer.o_bias);
+}
+
+// Qwen3.5: each head of q_proj has its query and then its gates, one for each channel.
+std::vector<double> ReferenceDecoder::TakeOutputGates(std::vector<double>& queries) const {
+  if (!model_.config.attn_output_gate) return {};
+  const size_t head_dim = model_.config.head_dim;
+  std::vector<double> only_queries, gates;
+  for (size_t i = 0; i < queries.size(); ++i) {
+    (i / head_dim % 2 == 0 ? only_queries : gates).push_back(queries[i]);
+  }
+  queries = only_queries;
+  return gates;
 }
 
 // Shazeer 2020: down(act(gate) * up), what is added to x, before any norm of it.
@@ -412,6 +434,7 @@ void ReferenceDecoder::Reset() {
     layer.keys.clear();
     layer.values.clear();
     if (layer.short_conv) layer.short_conv->Reset();
+    if (layer.delta_net) layer.delta_net->Reset();
   }
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "reference/reference_delta_net.h"
 #include "reference/reference_mixture.h"
 #include "reference/reference_model.h"
 #include "reference/reference_short_conv.h"
@@ -41,6 +42,7 @@ class ReferenceDecoder {
     const float* mlp_input_norm;
     const float* mlp_output_norm;
     std::optional<ReferenceShortConv> short_conv;  // If there is one, there is no attention.
+    std::optional<ReferenceDeltaNet> delta_net;    // The same.
     const float* q_proj;                           // [num_attention_heads * head_dim, hidden_size]
     const float* k_proj;                           // [num_key_value_heads * head_dim, hidden_size]
     const float* v_proj;                           // The same.
@@ -75,6 +77,7 @@ class ReferenceDecoder {
   void AddBlock(std::vector<double>& x, const std::vector<double>& output, const float* norm) const;
   std::vector<double> MixerOf(Layer& layer, const std::vector<double>& x);
   std::vector<double> AttentionOf(Layer& layer, const std::vector<double>& normed);
+  std::vector<double> TakeOutputGates(std::vector<double>& queries) const;
   std::vector<double> FeedForwardOf(const Layer& layer, const std::vector<double>& x) const;
   void RotateHeads(const Layer& layer, std::vector<double>& heads) const;
   std::vector<double> Attend(const Layer& layer, const std::vector<double>& queries) const;

@@ -56,13 +56,24 @@ struct ReferenceExperts {
   std::vector<bool> is_dense = {};      // [num_hidden_layers]: the layers without experts.
 };
 
+// The sizes of gated delta nets.
+struct ReferenceLinear {
+  size_t conv_kernel_dim = 0;
+  size_t key_head_dim = 0;
+  size_t value_head_dim = 0;
+  size_t num_key_heads = 0;
+  size_t num_value_heads = 0;
+  bool is_fused = false;  // Projections as in Qwen3-Next.
+};
+
 // The fields of ReferenceConfig that may be different from layer to layer.
 struct ReferenceAttention {
   double rope_theta = 10000.0;
   ReferenceRopeScaling rope_scaling;
   size_t sliding_window = 0;
-  bool no_rope = false;     // Queries and keys are not turned.
-  bool short_conv = false;  // There is a short convolution instead of attention.
+  bool no_rope = false;           // Queries and keys are not turned.
+  bool short_conv = false;        // There is a short convolution instead of attention.
+  bool linear_attention = false;  // Or a gated delta net.
 };
 
 struct ReferenceConfig {
@@ -104,6 +115,9 @@ struct ReferenceConfig {
   bool conv_bias = false;   // Of these and of their projections.
   bool use_attention_gate =
       false;  // What each head of attention writes is multiplied by a sigmoid.
+  // q_proj also has gates, behind each head, whose sigmoids multiply what attention writes.
+  bool attn_output_gate = false;
+  ReferenceLinear linear;
   ReferenceNames names = ReferenceNames::kLlama;
   std::string prefix = "model.";  // Of all tensors but the head.
   int bos_token_id = -1;          // -1: there is none.

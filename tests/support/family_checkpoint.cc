@@ -32,6 +32,12 @@ bool IsTied(const FamilyCheckpoint& checkpoint) {
   return config.value("tie_embedding", config.value("tie_word_embeddings", is_tied_by_default));
 }
 
+// Whether the class adds 1 to the weights of norms.
+bool AddsOneToNorms(const FamilyCheckpoint& checkpoint) {
+  return checkpoint.name.starts_with("Gemma") || checkpoint.name.starts_with("Qwen35") ||
+         checkpoint.name.starts_with("Qwen3Next");
+}
+
 bool IsRouter(std::string_view name) {
   return name.ends_with(".mlp.gate.weight") || name.ends_with(".block_sparse_moe.gate.weight") ||
          name.ends_with(".router.layer.weight") || name.ends_with(".feed_forward.gate.weight");
@@ -42,7 +48,7 @@ class TensorLister {
   explicit TensorLister(const FamilyCheckpoint& checkpoint)
       : name_(checkpoint.name),
         config_(TextConfig(checkpoint)),
-        prefix_(name_ == "Gemma3Vision" ? "model.language_model." : "model.") {
+        prefix_(name_.ends_with("Vision") ? "model.language_model." : "model.") {
     const size_t hidden = Size("hidden_size");
     tensors_.push_back({prefix_ + "embed_tokens.weight", {Size("vocab_size"), hidden}});
     tensors_.push_back({prefix_ + (IsLfm() ? "embedding_norm.weight" : "norm.weight"), {hidden}});
@@ -57,6 +63,10 @@ class TensorLister {
     if (name_ == "Gemma3Vision") {
       tensors_.push_back({"model.vision_tower.vision_model.post_layernorm.weight", {32}});
       tensors_.push_back({"model.multi_modal_projector.mm_input_projection_weight", {32, hidden}});
+    }
+    if (name_ == "Qwen35Vision") {
+      tensors_.push_back({"model.visual.merger.norm.weight", {32}});
+      tensors_.push_back({"mtp.fc.weight", {hidden, 2 * hidden}});
     }
   }
   std::vector<TensorShape> Take() { return std::move(tensors_); }
@@ -80,7 +90,11 @@ class TensorLister {
     const size_t hidden = Size("hidden_size");
     const bool is_olmo2 = name_.starts_with("Olmo2");
     const bool is_gemma3 = name_.starts_with("Gemma3");
-    AddAttention(layer);
+    if (IsLinear(index)) {
+      AddDeltaNet(layer + "linear_attn.");
+    } else {
+      AddAttention(layer);
+    }
     if (name_.starts_with("Mixtral") || name_.starts_with("GraniteMoe")) {
       AddExpertsOfABlock(layer + "block_sparse_moe.");
     } else if (HasExperts(index)) {
@@ -101,6 +115,39 @@ class TensorLister {
     if (is_gemma3 || name_.starts_with("Gemma2")) {
       AddNorm(layer + "pre_feedforward_layernorm", hidden);
     }
+  }
+
+  bool HasLinearAttention() const { return config_.contains("linear_num_key_heads"); }
+
+  bool IsLinear(size_t index) const {
+    if (!HasLinearAttention()) return false;
+    if (config_.contains("layer_types")) {
+      return config_.at("layer_types").at(index) == "linear_attention";
+    }
+    return (index + 1) % config_.value("full_attention_interval", size_t{4}) != 0;
+  }
+
+  // Of Qwen3.5, or of Qwen3-Next, whose projections are two matrices.
+  void AddDeltaNet(const std::string& module) {
+    const size_t hidden = Size("hidden_size");
+    const size_t heads = Size("linear_num_value_heads");
+    const size_t keys = Size("linear_num_key_heads") * Size("linear_key_head_dim");
+    const size_t values = heads * Size("linear_value_head_dim");
+    if (name_.starts_with("Qwen3Next")) {
+      AddLinear(module + "in_proj_qkvz", 2 * keys + 2 * values, hidden, false);
+      AddLinear(module + "in_proj_ba", 2 * heads, hidden, false);
+    } else {
+      AddLinear(module + "in_proj_qkv", 2 * keys + values, hidden, false);
+      AddLinear(module + "in_proj_z", values, hidden, false);
+      AddLinear(module + "in_proj_b", heads, hidden, false);
+      AddLinear(module + "in_proj_a", heads, hidden, false);
+    }
+    tensors_.push_back(
+        {module + "conv1d.weight", {2 * keys + values, 1, Size("linear_conv_kernel_dim")}});
+    tensors_.push_back({module + "dt_bias", {heads}});
+    tensors_.push_back({module + "A_log", {heads}});
+    AddNorm(module + "norm", Size("linear_value_head_dim"));
+    AddLinear(module + "out_proj", hidden, values, false);
   }
 
   // What layer_types says, or else the rules of the classes.
@@ -178,7 +225,7 @@ class TensorLister {
     if (name_.starts_with("Phi")) {
       AddLinear(module + "qkv_proj", queries + 2 * keys, hidden, false);
     } else {
-      AddLinear(module + "q_proj", queries, hidden, has_qkv_bias);
+      AddLinear(module + "q_proj", (HasLinearAttention() ? 2 : 1) * queries, hidden, has_qkv_bias);
       AddLinear(module + "k_proj", keys, hidden, has_qkv_bias);
       AddLinear(module + "v_proj", keys, hidden, has_qkv_bias);
     }
@@ -193,7 +240,7 @@ class TensorLister {
     }
     const bool has_joint_norm = name_.starts_with("Olmo");
     if (has_joint_norm || name_.starts_with("Gemma3") || name_.starts_with("Qwen3Moe") ||
-        name_.starts_with("Lfm3")) {
+        name_.starts_with("Lfm3") || HasLinearAttention()) {
       AddNorm(module + "q_norm", has_joint_norm ? queries : head_dim);
       AddNorm(module + "k_norm", has_joint_norm ? keys : head_dim);
     }
@@ -225,7 +272,7 @@ class TensorLister {
     for (size_t expert = 0; expert < Size("num_experts"); ++expert) {
       AddFeedForward(std::format("{}experts.{}.", module, expert), width);
     }
-    if (!name_.starts_with("Qwen2Moe")) return;
+    if (!name_.starts_with("Qwen2Moe") && !HasLinearAttention()) return;
     AddFeedForward(module + "shared_expert.", Size("shared_expert_intermediate_size"));
     AddLinear(module + "shared_expert_gate", 1, hidden, false);
   }
@@ -272,8 +319,13 @@ std::vector<float> FamilyValues(const FamilyCheckpoint& checkpoint, const Tensor
   float deviation = 0.3f;
   if (tensor.shape.size() > 1) {
     deviation = 1.0f / std::sqrt(static_cast<float>(tensor.shape.back()));
-  } else if (name.ends_with("norm.weight") && !checkpoint.name.starts_with("Gemma")) {
+  } else if (name.ends_with(".linear_attn.norm.weight") ||
+             (name.ends_with("norm.weight") && !AddsOneToNorms(checkpoint))) {
     center = 1.0f;
+  } else if (name.ends_with(".dt_bias") || name.ends_with(".A_log")) {
+    // States forget a part of what they have, by different rates.
+    center = -1.0f;
+    deviation = 1.0f;
   }
   if (name.ends_with("embed_tokens.weight")) deviation *= checkpoint.embedding_scale;
   for (float& value : values) value = center + deviation * value;

@@ -291,6 +291,80 @@ std::vector<FamilyCheckpoint> ShortConvCheckpoints() {
           {"Lfm3Plain", Merged(Lfm3(), plain).dump(), ""}};
 }
 
+// A quarter of a head would be two pairs.
+json Qwen35() {
+  return Merged(Sizes("Qwen3_5ForCausalLM", "qwen3_5_text", 4), {{"head_dim", 16},
+                                                                 {"linear_conv_kernel_dim", 4},
+                                                                 {"linear_key_head_dim", 16},
+                                                                 {"linear_value_head_dim", 16},
+                                                                 {"linear_num_key_heads", 2},
+                                                                 {"linear_num_value_heads", 4},
+                                                                 {"full_attention_interval", 4},
+                                                                 {"rope_parameters",
+                                                                  {{"rope_type", "default"},
+                                                                   {"rope_theta", 10000.0},
+                                                                   {"partial_rotary_factor", 0.5},
+                                                                   {"mrope_section", {2, 1, 1}}}},
+                                                                 {"tie_word_embeddings", false}});
+}
+
+// Value heads that no vector fills, and as many as there are key heads.
+json Qwen35Other() {
+  json fields = Qwen35();
+  fields.erase("full_attention_interval");
+  return Merged(fields,
+                {{"layer_types",
+                  {"full_attention", "linear_attention", "full_attention", "linear_attention"}},
+                 {"linear_conv_kernel_dim", 2},
+                 {"linear_key_head_dim", 20},
+                 {"linear_value_head_dim", 24},
+                 {"linear_num_key_heads", 3},
+                 {"linear_num_value_heads", 3},
+                 {"rope_parameters", {{"rope_type", "default"}, {"rope_theta", 5e5}}},
+                 {"num_key_value_heads", 4},
+                 {"tie_word_embeddings", true}});
+}
+
+json Qwen35Vision() {
+  json text = Qwen35();
+  text.erase("architectures");
+  return {{"architectures", {"Qwen3_5ForConditionalGeneration"}},
+          {"model_type", "qwen3_5"},
+          {"vision_config", {{"hidden_size", 32}}},
+          {"tie_word_embeddings", false},
+          {"text_config", text}};
+}
+
+json WithExperts(json fields, const char* architecture, const char* model_type) {
+  fields["architectures"] = {architecture};
+  fields["model_type"] = model_type;
+  return Merged(fields, {{"num_experts", 8},
+                         {"num_experts_per_tok", 3},
+                         {"moe_intermediate_size", 64},
+                         {"shared_expert_intermediate_size", 96}});
+}
+
+// Three value heads use each key head.
+json Qwen3Next() {
+  json fields = WithExperts(Qwen35(), "Qwen3NextForCausalLM", "qwen3_next");
+  fields["rope_parameters"].erase("mrope_section");
+  return Merged(fields, {{"linear_num_value_heads", 6},
+                         {"linear_conv_kernel_dim", 3},
+                         {"norm_topk_prob", true},
+                         {"decoder_sparse_step", 1}});
+}
+
+std::vector<FamilyCheckpoint> LinearAttentionCheckpoints() {
+  return {{"Qwen35", Qwen35().dump(), "qwen35"},
+          {"Qwen35Other", Qwen35Other().dump(), ""},
+          {"Qwen35Vision", Qwen35Vision().dump(), ""},
+          {"Qwen35Moe", WithExperts(Qwen35(), "Qwen3_5MoeForCausalLM", "qwen3_5_moe_text").dump(),
+           "qwen35moe"},
+          {"Qwen3Next", Qwen3Next().dump(), "qwen3next"},
+          {"Qwen3NextDense",
+           Merged(Qwen3Next(), {{"norm_topk_prob", false}, {"mlp_only_layers", {1}}}).dump(), ""}};
+}
+
 }  // namespace
 
 std::vector<FamilyCheckpoint> FamilyCheckpoints() {
@@ -375,6 +449,8 @@ std::vector<FamilyCheckpoint> FamilyCheckpoints() {
            .dump(),
        ""}};
   families.insert(families.end(), others.begin(), others.end());
+  const std::vector<FamilyCheckpoint> linear = LinearAttentionCheckpoints();
+  families.insert(families.end(), linear.begin(), linear.end());
   return families;
 }
 

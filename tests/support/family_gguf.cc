@@ -1,5 +1,6 @@
 #include "support/family_gguf.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <format>
@@ -49,6 +50,17 @@ constexpr std::array<ModuleName, 16> kLfm2 = {{{"operator_norm", "attn_norm"},
                                                {"conv.in_proj", "shortconv.in_proj"},
                                                {"conv.out_proj", "shortconv.out_proj"},
                                                {"conv.conv", "shortconv.conv"}}};
+constexpr std::array<ModuleName, 10> kLinearAttention = {
+    {{"post_attention_layernorm", "post_attention_norm"},
+     {"linear_attn.in_proj_qkv.", "attn_qkv."},
+     {"linear_attn.in_proj_z.", "attn_gate."},
+     {"linear_attn.in_proj_ba.", "ssm_ba."},
+     {"linear_attn.in_proj_b.", "ssm_beta."},
+     {"linear_attn.in_proj_a.", "ssm_alpha."},
+     {"linear_attn.conv1d", "ssm_conv1d"},
+     {"linear_attn.dt_bias", "ssm_dt.bias"},
+     {"linear_attn.A_log", "ssm_a"},
+     {"linear_attn.norm", "ssm_norm"}}};
 // The matrices of an expert, which are parts of one tensor for all experts.
 constexpr std::array<ModuleName, 6> kExperts = {{{"gate_proj", "ffn_gate_exps"},
                                                  {"up_proj", "ffn_up_exps"},
@@ -56,6 +68,10 @@ constexpr std::array<ModuleName, 6> kExperts = {{{"gate_proj", "ffn_gate_exps"},
                                                  {"w1", "ffn_gate_exps"},
                                                  {"w3", "ffn_up_exps"},
                                                  {"w2", "ffn_down_exps"}}};
+
+bool HasLinearAttention(std::string_view architecture) {
+  return architecture.starts_with("qwen35") || architecture == "qwen3next";
+}
 
 std::string NameIn(const std::string& architecture, const std::string& name) {
   const bool has_output_norms =
@@ -73,6 +89,15 @@ std::string NameIn(const std::string& architecture, const std::string& name) {
       if (const std::string replaced = replace(module); !replaced.empty()) return replaced;
     }
     return GgmlName(name);
+  }
+  if (HasLinearAttention(architecture)) {
+    for (const ModuleName& module : kLinearAttention) {
+      if (const std::string replaced = replace(module); !replaced.empty()) return replaced;
+    }
+    if (const std::string replaced = replace({"linear_attn.out_proj", "ssm_out"});
+        !replaced.empty()) {
+      return replaced;
+    }
   }
   for (const ModuleName& module : kOutputNorms) {
     if (const std::string replaced = replace(module); has_output_norms && !replaced.empty()) {
@@ -130,6 +155,24 @@ void AddPhi3(const json& config, size_t head_dim, GgufWriter& writer) {
     const auto values = config["rope_scaling"].at(field).get<std::vector<float>>();
     writer.AddTensor(tensor, {values.size()}, StorageType::kF32, values);
   }
+}
+
+// Of Qwen3.5 and Qwen3-Next.
+void AddLinearAttention(const std::string& architecture, const json& config, size_t head_dim,
+                        GgufWriter& writer) {
+  const auto key = [&](std::string_view name) { return std::format("{}.{}", architecture, name); };
+  const auto size = [&](const char* field) { return config.at(field).get<uint32_t>(); };
+  writer.Add(key("ssm.conv_kernel"), size("linear_conv_kernel_dim"));
+  writer.Add(key("ssm.state_size"), size("linear_key_head_dim"));
+  writer.Add(key("ssm.group_count"), size("linear_num_key_heads"));
+  writer.Add(key("ssm.time_step_rank"), size("linear_num_value_heads"));
+  writer.Add(key("ssm.inner_size"), size("linear_num_value_heads") * size("linear_value_head_dim"));
+  writer.Add(key("full_attention_interval"), size("full_attention_interval"));
+  const json& rope = config.at("rope_parameters");
+  writer.Add(key("rope.freq_base"), rope.at("rope_theta").get<float>());
+  writer.Add(key("rope.dimension_count"),
+             static_cast<uint32_t>(rope.at("partial_rotary_factor").get<double>() *
+                                   static_cast<double>(head_dim)));
 }
 
 // The keys of mixtures, whichever of the fields there are.
@@ -214,6 +257,13 @@ FamilyGgufWriter::FamilyGgufWriter(const std::string& architecture, const std::s
   head_dim_ = config.value("head_dim", config.at("hidden_size").get<size_t>() /
                                            config.at("num_attention_heads").get<size_t>());
   AddMixture(architecture, config, writer_);
+  if (HasLinearAttention(architecture)) {
+    AddLinearAttention(architecture, config, head_dim_, writer_);
+    value_heads_ = {.num_key_heads = config.at("linear_num_key_heads").get<size_t>(),
+                    .num_value_heads = config.at("linear_num_value_heads").get<size_t>(),
+                    .key_dim = config.at("linear_key_head_dim").get<size_t>(),
+                    .value_dim = config.at("linear_value_head_dim").get<size_t>()};
+  }
   if (architecture == "phi3") AddPhi3(config, head_dim_, writer_);
   AddTokenizer(MakeByteLevelTokenizer(config.at("vocab_size").get<size_t>()),
                ChatTemplateText::kNone, writer_);
@@ -240,6 +290,10 @@ void FamilyGgufWriter::Add(reference::ReferenceTensor tensor, const std::string&
     }
     return;
   }
+  if (HasLinearAttention(architecture_)) {
+    if (name.ends_with(".in_proj_qkvz.weight")) return AddHeads(tensor, block);
+    ChangeLinearAttention(name, tensor);
+  }
   if (architecture_.starts_with("gemma") && name.ends_with("norm.weight")) {
     for (float& value : tensor.values) value += 1.0f;
   }
@@ -252,6 +306,69 @@ void FamilyGgufWriter::Add(reference::ReferenceTensor tensor, const std::string&
     tensor.values = InterleaveRows(tensor, head_dim_);
   }
   writer_.AddTensor(NameIn(architecture_, name), tensor.shape, StorageType::kF32, tensor.values);
+}
+
+// The rows of Qwen3-Next's matrix alternate by heads of keys.
+void FamilyGgufWriter::AddHeads(const reference::ReferenceTensor& tensor,
+                                const std::string& block) {
+  const size_t columns = tensor.shape.at(1);
+  const size_t keys = value_heads_.key_dim;
+  const size_t values =
+      value_heads_.num_value_heads / value_heads_.num_key_heads * value_heads_.value_dim;
+  reference::ReferenceTensor qkv = {.shape = {0, columns}, .values = {}};
+  reference::ReferenceTensor gates = qkv;
+  size_t first = 0;
+  for (const size_t rows : {keys, keys, values, values}) {
+    reference::ReferenceTensor& target = first == 2 * keys + values ? gates : qkv;
+    for (size_t group = 0; group < value_heads_.num_key_heads; ++group) {
+      const size_t row = group * 2 * (keys + values) + first;
+      const auto begin = tensor.values.begin() + static_cast<std::ptrdiff_t>(row * columns);
+      target.values.insert(target.values.end(), begin,
+                           begin + static_cast<std::ptrdiff_t>(rows * columns));
+      target.shape[0] += rows;
+    }
+    first += rows;
+  }
+  writer_.AddTensor(block + "attn_qkv.weight", qkv.shape, StorageType::kF32, qkv.values);
+  writer_.AddTensor(block + "attn_gate.weight", gates.shape, StorageType::kF32, gates.values);
+}
+
+void FamilyGgufWriter::ChangeLinearAttention(std::string_view name,
+                                             reference::ReferenceTensor& tensor) const {
+  if (name.ends_with("norm.weight") && !name.ends_with("linear_attn.norm.weight")) {
+    for (float& value : tensor.values) value += 1.0f;
+  }
+  if (name.ends_with(".A_log")) {
+    for (float& value : tensor.values) value = -std::exp(value);
+  }
+  // Without the 1 of Hugging Face's [channels, 1, taps].
+  if (name.ends_with(".conv1d.weight")) tensor.shape.erase(tensor.shape.begin() + 1);
+  if (architecture_ == "qwen3next" || !name.contains(".linear_attn.") ||
+      name.ends_with(".norm.weight")) {
+    return;
+  }
+  // Heads of values of one key head are next to each other in Hugging Face's order, and here those
+  // with the same place among these.
+  const auto& [key_heads, heads, key_dim, value_dim] = value_heads_;
+  const size_t columns = tensor.shape.size() == 1 ? 1 : tensor.shape.at(1);
+  const bool is_out_proj = name.ends_with(".out_proj.weight");
+  const size_t rows = is_out_proj ? 1 : tensor.shape.at(0);
+  const bool has_keys = name.contains(".in_proj_qkv.") || name.contains(".conv1d.");
+  const size_t first = has_keys ? 2 * key_heads * key_dim : 0;
+  const size_t head_elements =
+      is_out_proj ? value_dim : (rows - first) / heads * (tensor.shape.size() == 1 ? 1 : columns);
+  const size_t num_lines = is_out_proj ? tensor.shape.at(0) : 1;
+  const std::vector<float> before = tensor.values;
+  for (size_t line = 0; line < num_lines; ++line) {
+    const size_t begin = line * columns + first * columns;
+    for (size_t head = 0; head < heads; ++head) {
+      const size_t source = head % key_heads * (heads / key_heads) + head / key_heads;
+      std::copy_n(
+          before.begin() + static_cast<std::ptrdiff_t>(begin + source * head_elements),
+          head_elements,
+          tensor.values.begin() + static_cast<std::ptrdiff_t>(begin + head * head_elements));
+    }
+  }
 }
 
 void FamilyGgufWriter::AddExpert(const reference::ReferenceTensor& tensor, const std::string& block,

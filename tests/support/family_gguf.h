@@ -23,11 +23,22 @@ class FamilyGgufWriter {
   void Write(const std::filesystem::path& path);
 
  private:
+  // Of linear attention.
+  struct ValueHeads {
+    size_t num_key_heads = 0;
+    size_t num_value_heads = 0;
+    size_t key_dim = 0;
+    size_t value_dim = 0;
+  };
+
+  void AddHeads(const reference::ReferenceTensor& tensor, const std::string& block);
+  void ChangeLinearAttention(std::string_view name, reference::ReferenceTensor& tensor) const;
   void AddExpert(const reference::ReferenceTensor& tensor, const std::string& block,
                  std::string_view name);
 
   std::string architecture_;
   size_t head_dim_ = 0;
+  ValueHeads value_heads_;
   GgufWriter writer_;
   std::map<std::string, reference::ReferenceTensor> experts_;  // Of all experts together.
 };

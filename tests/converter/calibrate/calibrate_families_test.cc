@@ -49,7 +49,8 @@ void PlantLargeChannels(const FamilyCheckpoint& checkpoint, const std::filesyste
   constexpr size_t kHeadChannel = 3, kHeadDim = 16;
   constexpr size_t kNormChannel = 5;
   const bool is_lfm = checkpoint.name.starts_with("Lfm");
-  const bool is_gemma = checkpoint.name.starts_with("Gemma");
+  const bool adds_one =
+      checkpoint.name.starts_with("Gemma") || checkpoint.name.starts_with("Qwen35");
   const bool is_olmo2 = checkpoint.name.starts_with("Olmo2");
   const bool has_both =
       checkpoint.name.starts_with("Gemma2") || checkpoint.name.starts_with("Gemma3");
@@ -81,7 +82,7 @@ void PlantLargeChannels(const FamilyCheckpoint& checkpoint, const std::filesyste
                            is_of(".down_proj.weight") || is_of(".w2.weight") ||
                            is_of(".output_linear.");
     if (is_norm) {
-      const float offset = is_gemma ? 1.0f : 0.0f;
+      const float offset = adds_one ? 1.0f : 0.0f;
       values[kNormChannel] = kFactor * (offset + values[kNormChannel]) - offset;
       // The gains of some of these are so small that 40 times as much is not large.
       if (is_lfm) values[kNormChannel] = kFactor;
@@ -89,8 +90,9 @@ void PlantLargeChannels(const FamilyCheckpoint& checkpoint, const std::filesyste
       multiply(0, 1, kHeadChannel, kHeadDim, 1.0f / kFactor);
     } else if (is_of(".gate.") || is_of(".router.") || is_of(".shared_expert_gate.")) {
       multiply(0, 1, kNormChannel, columns, 1.0f / kFactor);
-    } else if (!is_of(".conv.out_proj.") &&
-               (is_of("_proj.") || is_of(".w1.") || is_of(".w3.") || is_of("_linear."))) {
+    } else if (!is_of(".conv.out_proj.") && !is_of(".linear_attn.out_proj.") &&
+               (is_of("_proj.") || is_of(".in_proj_") || is_of(".w1.") || is_of(".w3.") ||
+                is_of("_linear."))) {
       // Of values behind two heads of queries for each head, and of up_proj behind gate_proj.
       const size_t first_row = is_of(".v_proj.") || is_of(".up_proj.") || is_of(".w3.") ? 0
                                : is_of(".qkv_proj.")                                ? rows * 3 / 4
@@ -199,7 +201,7 @@ TEST_P(FamilySteps, AnEqualizedModelComputesTheSame) {
     for (size_t layer = 0; layer < config.num_hidden_layers; ++layer) {
       const bool has_shared = config.shared_expert_intermediate_size != 0;
       places += config.has_norms_before() ? 3 : 1;
-      if (config.layer_kind(layer).short_conv) --places;
+      if (!config.layer_kind(layer).has_attention()) --places;
       places += config.is_mixture(layer) ? config.num_experts + size_t{has_shared} : 1;
     }
     EXPECT_EQ(report.num_places, places + (config.tie_word_embeddings ? 0 : 1));
@@ -286,9 +288,10 @@ std::vector<FamilyCheckpoint> DenseFamilies() {
 
 INSTANTIATE_TEST_SUITE_P(Families, FamilySteps, testing::ValuesIn(DenseFamilies()),
                          [](const auto& param) { return param.param.name; });
-INSTANTIATE_TEST_SUITE_P(ShortConvMixtures, FamilySteps,
+INSTANTIATE_TEST_SUITE_P(RecurrentMixtures, FamilySteps,
                          testing::Values(support::FamilyNamed("Lfm2Moe"),
-                                         support::FamilyNamed("Lfm2MoeScaled")),
+                                         support::FamilyNamed("Lfm2MoeScaled"),
+                                         support::FamilyNamed("Qwen35Moe")),
                          [](const auto& param) { return param.param.name; });
 
 // With norms of outputs, without norms of inputs, and with other gates and rope.

@@ -11,6 +11,7 @@
 #include "converter/gguf/convert_to_bytes.h"
 #include "converter/gguf/gguf_config.h"
 #include "converter/open_checkpoint.h"
+#include "core/format.h"
 #include "support/family_checkpoint.h"
 #include "support/family_gguf.h"
 #include "support/files.h"
@@ -130,6 +131,63 @@ TEST_F(GgufFamiliesDamageTest, LayersOfLfm2HaveHeadsOrAConvolution) {
   read({0, 0, 0}, "is 0 for every layer");
 }
 
+// Metadata of Qwen3.5 with three layers, of which the last one attends.
+GgufMetadata LinearMetadata() {
+  GgufMetadata metadata("test");
+  metadata.Add("general.architecture", std::string("qwen35"));
+  for (const char* key : {"embedding_length", "feed_forward_length", "context_length"}) {
+    metadata.Add(std::string("qwen35.") + key, int64_t{64});
+  }
+  metadata.Add("qwen35.block_count", int64_t{3});
+  metadata.Add("qwen35.attention.head_count", int64_t{4});
+  metadata.Add("qwen35.attention.head_count_kv", int64_t{2});
+  metadata.Add("qwen35.attention.key_length", int64_t{16});
+  metadata.Add("qwen35.attention.value_length", int64_t{16});
+  metadata.Add("qwen35.rope.dimension_count", int64_t{4});
+  metadata.Add("qwen35.attention.layer_norm_rms_epsilon", 1e-6);
+  metadata.Add("qwen35.ssm.conv_kernel", int64_t{4});
+  metadata.Add("qwen35.ssm.state_size", int64_t{16});
+  metadata.Add("qwen35.ssm.group_count", int64_t{2});
+  metadata.Add("qwen35.ssm.time_step_rank", int64_t{4});
+  return metadata;
+}
+
+TEST_F(GgufFamiliesDamageTest, LayersOfQwen35AreLinearOrAttend) {
+  // Which layers are linear, or the error.
+  const auto read = [](GgufMetadata metadata) {
+    const auto architecture = ReadGgufArchitecture(metadata);
+    const auto config = ReadGgufConfig(metadata, *architecture, 300);
+    if (!config) return config.error().message();
+    std::string layers;
+    for (size_t i = 0; i < config->num_hidden_layers; ++i) {
+      layers += config->layer_kind(i).linear_attention ? 'l' : 'a';
+    }
+    return Format("{} {} {} {}", layers, config->linear_value_head_dim, config->rotary_dim,
+                  config->linear_tiled_value_heads);
+  };
+  const auto with = [](const char* key, auto value) {
+    GgufMetadata metadata = LinearMetadata();
+    metadata.Add("qwen35.ssm.inner_size", int64_t{64});
+    metadata.Add(key, value);
+    return metadata;
+  };
+  EXPECT_EQ(read(with("qwen35.full_attention_interval", int64_t{3})), "lla 16 4 true");
+  EXPECT_EQ(read(with("qwen35.full_attention_interval", int64_t{2})), "lal 16 4 true");
+  EXPECT_EQ(read(with("qwen35.attention.recurrent_layers", std::vector<bool>{false, true, true})),
+            "all 16 4 true");
+  EXPECT_THAT(read(with("qwen35.attention.recurrent_layers", std::vector<bool>{false, true})),
+              ::testing::HasSubstr("has 2 entries, but block_count is 3"));
+  EXPECT_THAT(read(with("qwen35.full_attention_interval", int64_t{0})),
+              ::testing::HasSubstr("full_attention_interval is 0"));
+  // The last block guesses later tokens.
+  EXPECT_EQ(read(with("qwen35.nextn_predict_layers", int64_t{1})), "ll 16 4 true");
+  EXPECT_THAT(read(with("qwen35.nextn_predict_layers", int64_t{3})),
+              ::testing::HasSubstr("nextn_predict_layers is 3, but block_count is 3"));
+  GgufMetadata uneven = LinearMetadata();
+  uneven.Add("qwen35.ssm.inner_size", int64_t{63});
+  EXPECT_THAT(read(uneven), ::testing::HasSubstr("is 63, which 4 heads do not divide"));
+}
+
 TEST_F(GgufFamiliesDamageTest, TheMixtureOfLfm2NeedsSigmoids) {
   GgufMetadata metadata("test");
   metadata.Add("general.architecture", std::string("lfm2moe"));
@@ -213,8 +271,11 @@ TEST(GgufFoldingTest, TheLargestGemmasDivideScoresOtherwise) {
 
 // Returns the families that GGUF files can describe, too.
 std::vector<FamilyCheckpoint> GgufFamilies() {
+  // Of those with heads of values in another order, families_reference_test compares logits.
   std::vector<FamilyCheckpoint> families = support::FamilyCheckpoints();
-  std::erase_if(families, [](const FamilyCheckpoint& c) { return c.gguf_architecture.empty(); });
+  std::erase_if(families, [](const FamilyCheckpoint& c) {
+    return c.gguf_architecture.empty() || c.gguf_architecture.starts_with("qwen35");
+  });
   return families;
 }
 

@@ -190,10 +190,16 @@ TEST(GgufTokenizerTest, ReadsByteLevelPieces) {
 }
 
 TEST(GgufTokenizerTest, PreTokenizersAreKnownByName) {
-  for (const char* name :
-       {"llama-bpe", "llama3", "llama-v3", "lfm2", "tekken", "qwen2", "deepseek-r1-qwen",
-        "deepseek-llm", "deepseek-coder", "smollm", "starcoder", "refact", "mpt", "gpt-2",
-        "default", "gpt-4o", "dbrx", "smaug-bpe", "olmo"}) {
+  for (const char* name : {"llama-bpe",    "llama3",
+                           "llama-v3",     "lfm2",
+                           "tekken",       "qwen2",
+                           "qwen35",       "deepseek-r1-qwen",
+                           "deepseek-llm", "deepseek-coder",
+                           "smollm",       "starcoder",
+                           "refact",       "mpt",
+                           "gpt-2",        "default",
+                           "gpt-4o",       "dbrx",
+                           "smaug-bpe",    "olmo"}) {
     const auto imported = Import(ByteLevelMetadata(name));
     EXPECT_TRUE(imported) << name;
   }
@@ -202,7 +208,7 @@ TEST(GgufTokenizerTest, PreTokenizersAreKnownByName) {
 }
 
 TEST(GgufTokenizerTest, QwensTextIsNormalized) {
-  for (const char* name : {"qwen2", "deepseek-r1-qwen", "mpt", "olmo"}) {
+  for (const char* name : {"qwen2", "qwen35", "deepseek-r1-qwen", "mpt", "olmo"}) {
     EXPECT_TRUE(Import(ByteLevelMetadata(name)).value().vocabulary.rules.normalize_nfc) << name;
   }
   for (const char* name : {"llama-bpe", "tekken", "deepseek-llm", "deepseek-coder", "starcoder",
@@ -213,12 +219,11 @@ TEST(GgufTokenizerTest, QwensTextIsNormalized) {
 
 // Splits of the same text, as the libraries of the models' makers make them.
 TEST(GgufTokenizerTest, PreTokenizersSplitAsTheirModelsDo) {
-  constexpr std::string_view kText = "it's  12 a+b,\n\tc";
-  const auto words_of = [&](std::string_view name) {
+  const auto words_of = [](std::string_view name, std::string_view text = "it's  12 a+b,\n\tc") {
     const std::span<const std::string_view> patterns = FindPreTokenizer(name)->split_patterns;
     std::vector<std::string> words;
     const auto split =
-        SplitPatterns::Compile(patterns).value().Split(kText, [&](std::string_view word) -> Status {
+        SplitPatterns::Compile(patterns).value().Split(text, [&](std::string_view word) -> Status {
           words.emplace_back(word);
           return {};
         });
@@ -236,6 +241,10 @@ TEST(GgufTokenizerTest, PreTokenizersSplitAsTheirModelsDo) {
   for (const char* name : {"dbrx", "smaug-bpe", "lfm2"}) {
     EXPECT_EQ(words_of(name), words_of("llama-bpe"));
   }
+  EXPECT_EQ(words_of("qwen35"), words_of("qwen2"));
+  // A mark belongs to its letter.
+  EXPECT_THAT(words_of("qwen35", "xe\u0301y 12"), ElementsAre("xe\u0301y", " ", "1", "2"));
+  EXPECT_THAT(words_of("qwen2", "xe\u0301y 12"), ElementsAre("xe", "\u0301y", " ", "1", "2"));
   EXPECT_EQ(words_of("olmo"), words_of("mpt"));
   EXPECT_THAT(words_of("mpt"),
               ElementsAre("it", "'s", " ", " 12", " a", "+", "b", ",", "\n", "\t", "c"));

@@ -154,7 +154,7 @@ TEST_F(HfExpertsTest, RefusesWhatChangesTheMathematics) {
 // Their experts compute something else, or their layers do.
 TEST_F(HfExpertsTest, OtherMixturesAreRefusedByName) {
   for (const char* architecture :
-       {"GptOssForCausalLM", "Qwen3NextForCausalLM", "DeepseekV2ForCausalLM",
+       {"GptOssForCausalLM", "Ernie4_5_MoeForCausalLM", "DeepseekV2ForCausalLM",
         "DeepseekV3ForCausalLM", "Llama4ForCausalLM", "GraniteMoeHybridForCausalLM",
         "PhimoeForCausalLM", "Glm4MoeForCausalLM"}) {
     ExpectRefusedAs(architecture, {{"num_local_experts", 32}},

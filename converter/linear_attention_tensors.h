@@ -1,0 +1,14 @@
+#pragma once
+
+#include "converter/checkpoint.h"
+#include "cria/error.h"
+
+namespace cria {
+
+// Checkpoints of models with linear attention and gates of attention's output have several matrices
+// in one, whose rows are next to each other or alternate by heads. Replaces these by matrices of
+// one kind each: "linear_attn.q_proj.weight", "k_proj", "v_proj", "z_proj", "b_proj" and "a_proj",
+// and "self_attn.q_proj.weight" and "gate_proj". Does nothing for other models.
+Status SplitLinearAttention(Checkpoint& checkpoint);
+
+}  // namespace cria
