@@ -17,10 +17,9 @@ namespace {
 
 constexpr const char* kTooFewValues = "a format has more fields than values";
 
-// Adds the value as str() writes it; fails if there is none.
-void AddFormatted(Context& context, const Text& format, const Value* value, TextBuilder* out) {
-  if (value == nullptr) return context.Fail(kTooFewValues);
-  const Text& text = ToText(context, *value);
+// Adds the value as str() writes it.
+void AddFormatted(Context& context, const Text& format, const Value& value, TextBuilder* out) {
+  const Text& text = ToText(context, value);
   out->Add(format.is_markup ? *Escape(context, &text) : text);
 }
 
@@ -255,6 +254,95 @@ Value FormatByPercent(Context& context, const Text& format, PercentValues values
   return out.Take(format.is_markup);
 }
 
+// How format() shows a value: the part of a field behind its name, such as "!r" or ":>8.2f".
+struct BraceField {
+  PercentField number;
+  Value fill;
+  char align = '\0';  // '<', '>', '^'; 0: texts are on the left, numbers on the right.
+};
+
+// Reads what is behind ":"; fails if there is something that is not supported.
+BraceField TakeBraceField(Context& context, const Text& format, std::string_view spec,
+                          const Value& value) {
+  constexpr std::string_view kAligns = "<>^";
+  const std::string_view whole = spec;
+  BraceField field = {.number = {}, .fill = Trusted(context, " ")};
+  const size_t fill_bytes = spec.empty() ? 0 : CharacterBytes(spec);
+  if (fill_bytes < spec.size() && kAligns.contains(spec[fill_bytes])) {
+    const std::string_view fill = spec.substr(0, fill_bytes);
+    field.fill = IsTrusted(format) ? Trusted(context, fill) : Untrusted(context, fill);
+    field.align = spec[fill_bytes];
+    spec.remove_prefix(fill_bytes + 1);
+  } else if (!spec.empty() && kAligns.contains(spec[0])) {
+    field.align = spec[0];
+    spec.remove_prefix(1);
+  }
+  if (spec.starts_with('-')) spec.remove_prefix(1);
+  // These mean something else, or nothing, in a field with "%".
+  bool is_supported = spec.find_first_of("-*hlL") == spec.npos;
+  PercentField& number = field.number;
+  PercentValues no_values = {.values = {}, .mapping = nullptr};
+  if (is_supported) number = TakeField(context, &spec, &no_values);
+  const bool is_text = value.is(Kind::kString);
+  const bool is_real = value.is(Kind::kFloat);
+  const bool has_precision = number.precision >= 0;
+  if (number.conversion == '\0') {
+    is_supported = is_supported && !value.is(Kind::kBool);
+    number.conversion = is_text || is_real ? 's' : 'd';
+  }
+  const char kind = number.conversion;
+  is_supported = is_supported && spec.empty() && (is_text || IsNumber(value));
+  if (kind == 's') {
+    is_supported = is_supported && number.flags.empty() && (is_text || (is_real && !has_precision));
+  } else if (kind == 'd') {
+    is_supported = is_supported && !is_real && !has_precision;
+  } else {
+    is_supported = is_supported && std::string_view("xXoeEfFgG").contains(kind);
+  }
+  // A sign comes first, and leading zeros are aligned in a way of their own.
+  const std::string_view behind_sign =
+      number.flags.substr(number.flags.starts_with('+') || number.flags.starts_with(' ') ? 1 : 0);
+  is_supported = is_supported && (behind_sign.empty() || behind_sign == "0" || behind_sign == "#" ||
+                                  behind_sign == "#0");
+  if (!is_supported || (number.has('0') && field.align != '\0')) {
+    context.Fail({"a format has ':", whole, "', which is not supported with a value of type ",
+                  KindName(value.kind)});
+  }
+  return field;
+}
+
+void AddBraceField(Context& context, const Text& format, std::string_view how, const Value& value,
+                   TextBuilder* out) {
+  Value shown = value;
+  if (how.starts_with("!r") || how.starts_with("!s")) {
+    shown = how[1] == 'r' ? Representation(context, value) : String(&ToText(context, value));
+    how.remove_prefix(2);
+  }
+  if (how.empty() || how == ":") return AddFormatted(context, format, shown, out);
+  if (how[0] != ':') return context.Fail({"a format has '", how, "', which is not supported"});
+  // As in Python, markup has no width; other texts are escaped with what makes them wider.
+  if (format.is_markup && shown.is(Kind::kString) && shown.text->is_markup) {
+    return context.Fail({"a format has '", how, "', which is not supported with markup"});
+  }
+  BraceField field = TakeBraceField(context, format, how.substr(1), shown);
+  const int64_t width = field.number.width;
+  if (!field.number.has('0')) field.number.width = 0;
+  TextBuilder plain(context);
+  if (!context.failed()) AddField(context, Text(), field.number, shown, &plain);
+  if (context.failed()) return;
+  Value text = plain.Take();
+  const bool is_left = field.align == '<' || (field.align == '\0' && shown.is(Kind::kString));
+  if (field.align == '^') {
+    const auto size = static_cast<int64_t>(CountCharacters(Flat(context, *text.text)));
+    text = Pad(context, *text.text, size + std::max<int64_t>(width - size, 0) / 2, field.fill, true,
+               false);
+  }
+  text = Pad(context, *text.text, width, field.fill, !is_left && field.align != '^',
+             is_left || field.align == '^');
+  if (context.failed()) return;
+  out->Add(format.is_markup ? *Escape(context, text.text) : *text.text);
+}
+
 }  // namespace
 
 Value FormatMethod(Call& call) {
@@ -272,12 +360,19 @@ Value FormatMethod(Call& call) {
     at = brace + 2;
     if (is_doubled || rest.empty()) continue;
     const size_t end = rest.find('}');
-    const std::string_view name = rest.substr(1, end - 1);
-    if (end == 0 || end == rest.npos || name.find_first_of("{.[!:") != name.npos) {
+    const std::string_view field = rest.substr(1, end - 1);
+    const std::string_view name = field.substr(0, field.find_first_of("!:"));
+    if (end == 0 || end == rest.npos || field.contains('{') ||
+        name.find_first_of(".[") != name.npos) {
       context.Fail({"a format has '", rest.substr(0, end), "', which is not supported"});
       break;
     }
-    AddFormatted(context, format, FindField(call, name, &indices), &out);
+    const Value* const value = FindField(call, name, &indices);
+    if (value == nullptr) {
+      context.Fail(kTooFewValues);
+      break;
+    }
+    AddBraceField(context, format, field.substr(name.size()), *value, &out);
     at = brace + end + 1;
   }
   return out.Take(format.is_markup);

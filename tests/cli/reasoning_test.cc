@@ -29,8 +29,8 @@ TEST(ThinkingTest, JoinsTheVariables) {
       joined(Thinking::kOff, R"( {"a": {"enable_thinking": "}"}, "b": [1]} )"),
       nlohmann::json({{"enable_thinking", false}, {"a", {{"enable_thinking", "}"}}}, {"b", {1}}}));
   const ChatTemplate other(kDeepSeekLike);
-  EXPECT_EQ(Unwrap(VariablesFor(other, {R"({"enable_thinking": 0})", Thinking::kOn})),
-            R"({"thinking": true, "enable_thinking": 0})");
+  EXPECT_EQ(Unwrap(VariablesFor(other, {R"({"enable_thinking": false})", Thinking::kOn})),
+            R"({"thinking": true, "enable_thinking": false})");
 }
 
 TEST(ThinkingTest, HidingTurnsOnWhatHasASwitch) {

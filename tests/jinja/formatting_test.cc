@@ -16,6 +16,20 @@ TEST(JinjaFormattingTest, FieldsInBraces) {
   EXPECT_EQ(Print("['<|bos{}|>'.format(':x'), ''.format()]"), "['<|bos:x|>', '']");
 }
 
+TEST(JinjaFormattingTest, FieldsInBracesHaveAWidthAndAKind) {
+  EXPECT_EQ(Print("'{:>4}|{:<4}|{:^4}|{:é>4}|{:4}|{:.1}'.format('a', 'a', 'a', 'a', 'a', 'ab')"),
+            "   a|a   | a  |éééa|a   |a");
+  EXPECT_EQ(Print("'{:4}|{:04}|{:+}|{:x}|{:#X}|{:d}'.format(7, -7, 7, 255, 255, true)"),
+            "   7|-007|+7|ff|0XFF|1");
+  EXPECT_EQ(Print("'{:.2f}|{:7.1f}|{:g}|{:5}'.format(2.5, -0.25, 1e6, 1.5)"),
+            "2.50|   -0.2|1e+06|  1.5");
+  EXPECT_EQ(Print("'{!r}|{!s:>3}|{a!r:<4}|'.format('a', 1, a='b')"), "'a'|  1|'b' |");
+  EXPECT_EQ(Print("'{:>10}'.format(user)"), " <u>Öl</u>");
+  EXPECT_EQ(Print("('<i>{:>4}' | safe).format('<')"), "<i>   &lt;");
+  EXPECT_THAT(Print("('<i>{:>4}' | safe).format('<' | safe)"),
+              HasSubstr("not supported with markup"));
+}
+
 TEST(JinjaFormattingTest, FieldsInBracesHaveAnIndexOrNone) {
   for (const char* expression : {"'{}{0}'.format(1, 2)", "'{1}{}'.format(1, 2)"}) {
     EXPECT_THAT(Print(expression), HasSubstr("fields with and without an index")) << expression;
@@ -84,8 +98,13 @@ TEST(JinjaFormattingTest, WhatIsWrong) {
     EXPECT_THAT(Print(expression), HasSubstr("more fields than values")) << expression;
   }
   for (const char* expression :
-       {"'{'.format(1)", "'}'.format(1)", "'{:{}}'.format(1, 2)", "'{:>3}'.format('a')",
-        "'{0.x}'.format(1)", "'{0[1]}'.format([])", "'{!r}'.format(1)"}) {
+       {"'{'.format(1)",       "'}'.format(1)",       "'{:{}}'.format(1, 2)", "'{0.x}'.format(1)",
+        "'{0[1]}'.format([])", "'{!a}'.format(1)",    "'{!}'.format(1)",      "'{!r5}'.format(1)",
+        "'{:,}'.format(1)",    "'{:=5}'.format(1)",   "'{:d}'.format('a')",   "'{:d}'.format(1.0)",
+        "'{:s}'.format(1)",    "'{:.2}'.format(1)",   "'{:.2}'.format(1.5)",  "'{:5}'.format(none)",
+        "'{:5}'.format([1])",  "'{:5}'.format(true)", "'{:05}'.format('a')",  "'{:%}'.format(1)",
+        "'{:ld}'.format(1)",   "'{:*d}'.format(1)",   "'{:5d }'.format(1)",   "'{:x}'.format(1.5)",
+        "'{:++d}'.format(1)",  "'{:<05d}'.format(1)", "'{:1000}'.format(1)"}) {
     EXPECT_THAT(Print(expression), HasSubstr("which is not supported")) << expression;
   }
 }
