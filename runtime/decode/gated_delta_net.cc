@@ -1,6 +1,7 @@
 #include "decode/gated_delta_net.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "core/numeric.h"
@@ -18,6 +19,12 @@ namespace {
 
 // Threads take so many channels of the convolution at once: a few cache lines of every row.
 constexpr size_t kConvTaskChannels = 64;
+// What SiLU is multiplied by.
+constexpr auto kOnes = [] {
+  std::array<float, kConvTaskChannels> ones;
+  ones.fill(1.0f);
+  return ones;
+}();
 
 // Of queries and keys, in x / sqrt(sum(x^2) + epsilon); the class has no field for it.
 constexpr float kHeadNormEpsilon = 1e-6f;
@@ -198,19 +205,24 @@ void GatedDeltaNet::Convolve(const BatchPlacement& placement, size_t rows) const
     const size_t end = std::min(conv_channels_, begin + kConvTaskChannels);
     size_t first = 0;
     for (const StateRun& run : placement.states()) {
-      const float* const input = buffers_.projected + first * input_stride;
+      float* const input = buffers_.projected + first * input_stride;
+      float* const output = buffers_.convolved + first * output_stride;
       const KeptRows kept = KeptInputs(run.place);
       BeginKeptRows(kept, run, begin, end);
-      ops::SiluConvolution({.num_taps = config_.linear_conv_kernel_dim,
-                            .channels = conv_channels_,
-                            .weights = conv_weight_},
-                           {.input = input,
-                            .input_stride = input_stride,
-                            .output = buffers_.convolved + first * output_stride,
-                            .output_stride = output_stride,
-                            .num_rows = run.num_tokens,
-                            .earlier = kept.EarlierThan(run)},
-                           begin, end);
+      ops::Convolution({.num_taps = config_.linear_conv_kernel_dim,
+                        .channels = conv_channels_,
+                        .weights = conv_weight_},
+                       {.input = input,
+                        .input_stride = input_stride,
+                        .output = output,
+                        .output_stride = output_stride,
+                        .num_rows = run.num_tokens,
+                        .earlier = kept.EarlierThan(run)},
+                       begin, end);
+      for (size_t row = 0; row < run.num_tokens; ++row) {
+        float* const convolved = output + row * output_stride + begin;
+        ops::SwiGlu(convolved, kOnes.data(), end - begin, convolved);
+      }
       MoveKeptRows(kept, run, input, input_stride, begin, end);
       first += run.num_tokens;
     }

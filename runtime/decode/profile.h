@@ -15,12 +15,12 @@ enum class OperatorKind : uint8_t {
   // Includes adding the projected rows before it, and quantizing the result, as kAttention and
   // kActivation do. Of a model that several ranks compute, it includes the sums over these.
   kNorm,
-  kQkvProj,  // Of a short convolution: the product that makes its gates and its input.
-  kRope,     // Includes biases and norms before it, and storing keys and values.
-  kAttention,
-  kConvolution,
-  kOProj,    // Or the product after a short convolution.
-  kRouting,  // Choosing experts, and collecting their rows.
+  kQkvProj,      // Or the product that a convolution or linear attention begins with.
+  kRope,         // Includes biases and norms before it, and storing keys and values.
+  kAttention,    // Or the delta rule, and what is done with its output.
+  kConvolution,  // Of linear attention, it includes its scalars and norms of heads.
+  kOProj,        // Or the product after a convolution or linear attention.
+  kRouting,      // Choosing experts, and collecting their rows.
   kGateUpProj,
   kActivation,  // Of the gate, and its product with the rows of up.
   kDownProj,

@@ -47,27 +47,25 @@ HWY_INLINE DeltaToken TokenOf(const DeltaUpdates& updates, size_t row, size_t co
   return {updates.keys + offset, updates.deltas + offset + column, updates.decays[offset]};
 }
 
-// One pass over a block of columns of the state: with kUpdates, `target` becomes `source` after
-// `token`, and with kReads, `sums` become the products of that with a key and a query.
-template <bool kUpdates, bool kReads>
+// One pass over a block of columns of the state: `target` becomes `source` after `token`, and with
+// kReads, `sums` become the products of that with a key and a query.
+template <bool kReads>
 HWY_INLINE void Pass(size_t key_dim, const float* source, float* target, const DeltaToken& token,
                      size_t count, const float* key, const float* query,
                      DeltaVector* HWY_RESTRICT key_sums, DeltaVector* HWY_RESTRICT query_sums) {
   const DeltaTag d;
   DeltaVector delta[kDeltaVectors];
-  const DeltaVector decay = hn::Set(d, kUpdates ? token.decay : 1.0f);
-  if constexpr (kUpdates) LoadColumns(token.delta, count, delta);
+  LoadColumns(token.delta, count, delta);
+  const DeltaVector decay = hn::Set(d, token.decay);
   DeltaVector key_sum[kDeltaVectors];
   DeltaVector query_sum[kDeltaVectors];
   for (size_t j = 0; j < kDeltaVectors; ++j) key_sum[j] = query_sum[j] = hn::Zero(d);
   for (size_t i = 0; i < key_dim; ++i) {
     for (size_t j = 0; j < kDeltaVectors; ++j) {
       const size_t place = i * kDeltaColumns + j * kDeltaLanes;
-      DeltaVector state = hn::LoadU(d, source + place);
-      if constexpr (kUpdates) {
-        state = hn::MulAdd(hn::Set(d, token.key[i]), delta[j], hn::Mul(state, decay));
-        hn::StoreU(state, d, target + place);
-      }
+      const DeltaVector before = hn::Mul(hn::LoadU(d, source + place), decay);
+      const DeltaVector state = hn::MulAdd(hn::Set(d, token.key[i]), delta[j], before);
+      hn::StoreU(state, d, target + place);
       if constexpr (kReads) {
         key_sum[j] = hn::MulAdd(hn::Set(d, key[i]), state, key_sum[j]);
         query_sum[j] = hn::MulAdd(hn::Set(d, query[i]), state, query_sum[j]);
@@ -105,19 +103,19 @@ void RunColumns(const DeltaRuleHead& head, float* state, size_t column, size_t c
                 size_t num_taken) {
   // The state after tokens that it does not take up.
   HWY_ALIGN float later[kMaxDeltaKeyDim * kDeltaColumns];
-  const size_t size = head.key_dim * kDeltaColumns;
-  if (head.is_empty) std::fill_n(state, size, 0.0f);
+  if (head.is_empty) std::fill_n(state, head.key_dim * kDeltaColumns, 0.0f);
   const size_t num_tokens = kept.num_rows + rows.num_rows;
   const float* source = state;
-  DeltaToken last = {};
+  // Before the first token there is one that changes nothing.
+  float no_delta[kDeltaColumns] = {};
+  DeltaToken last = {kept.num_rows > 0 ? kept.keys : rows.keys, no_delta, 1.0f};
   // Each pass takes up the token before and computes a row. The last token is taken up only if the
   // state shall have it.
   for (size_t i = 0; i < std::max(num_tokens, num_taken + 1); ++i) {
     float* const target = i <= num_taken ? state : later;
     if (i < kept.num_rows || i >= num_tokens) {
       if (i > 0) {
-        Pass<true, false>(head.key_dim, source, target, last, count, nullptr, nullptr, nullptr,
-                          nullptr);
+        Pass<false>(head.key_dim, source, target, last, count, nullptr, nullptr, nullptr, nullptr);
         source = target;
       }
       if (i < num_tokens) last = TokenOf(kept, i, column);
@@ -125,17 +123,11 @@ void RunColumns(const DeltaRuleHead& head, float* state, size_t column, size_t c
     }
     const size_t row = i - kept.num_rows;
     const DeltaToken token = TokenOf(rows, row, column);
-    const float* const query = reads.queries + row * reads.query_stride;
     DeltaVector key_sums[kDeltaVectors];
     DeltaVector query_sums[kDeltaVectors];
-    if (i == 0) {
-      Pass<false, true>(head.key_dim, source, target, last, count, token.key, query, key_sums,
-                        query_sums);
-    } else {
-      Pass<true, true>(head.key_dim, source, target, last, count, token.key, query, key_sums,
-                       query_sums);
-      source = target;
-    }
+    Pass<true>(head.key_dim, source, target, last, count, token.key,
+               reads.queries + row * reads.query_stride, key_sums, query_sums);
+    source = target;
     FinishRow(token, reads.betas[row * reads.gate_stride],
               reads.key_products[row * reads.gate_stride], count, key_sums, query_sums,
               reads.outputs + row * reads.output_stride + column);

@@ -6,7 +6,6 @@
 #define HWY_TARGET_INCLUDE "ops/short_convolution.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-#include "ops/vector_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace cria::ops::HWY_NAMESPACE {
@@ -56,43 +55,33 @@ HWY_INLINE ChannelVector SumOverTaps(const Channels<kIsPart>& channels,
   return sum;
 }
 
-// Calls `run(channels, channel)` for channels [begin, end), vector by vector.
-template <typename Run>
-HWY_INLINE void ForEachVector(size_t begin, size_t end, const Run& run) {
+// The rows of one vector of channels.
+template <bool kIsPart>
+HWY_INLINE void ConvolveChannels(const Channels<kIsPart>& channels,
+                                 const ShortConvolutionTaps& taps, const ConvolutionRows& rows,
+                                 size_t channel) {
+  for (size_t row = 0; row < rows.num_rows; ++row) {
+    const size_t offset = row * rows.input_stride + channel;
+    if (rows.input_gates != nullptr) {
+      const auto gate = channels.Load(rows.input_gates + offset);
+      channels.Store(hn::Mul(channels.Load(rows.input + offset), gate), rows.input + offset);
+    }
+    auto sum =
+        SumOverTaps(channels, taps, rows.earlier, rows.input, rows.input_stride, row, channel);
+    float* const output = rows.output + row * rows.output_stride + channel;
+    if (rows.multiplies_output) sum = hn::Mul(channels.Load(output), sum);
+    channels.Store(sum, output);
+  }
+}
+
+void Convolution(const ShortConvolutionTaps& taps, const ConvolutionRows& rows, size_t begin,
+                 size_t end) {
   const size_t lanes = hn::Lanes(ChannelTag());
   size_t channel = begin;
-  for (; channel + lanes <= end; channel += lanes) run(Channels<false>(), channel);
-  if (channel < end) run(Channels<true>{end - channel}, channel);
-}
-
-void ShortConvolution(const ShortConvolutionTaps& taps, const ShortConvolutionRows& rows,
-                      size_t begin, size_t end) {
-  const size_t stride = 3 * taps.channels;
-  ForEachVector(begin, end, [&](const auto& channels, size_t channel) HWY_ATTR {
-    for (size_t row = 0; row < rows.num_rows; ++row) {
-      float* const gates = rows.rows + row * stride + channel;
-      channels.Store(hn::Mul(channels.Load(gates), channels.Load(gates + 2 * taps.channels)),
-                     gates);
-      const auto sum = SumOverTaps(channels, taps, rows.earlier, rows.rows, stride, row, channel);
-      float* const output = gates + taps.channels;
-      channels.Store(hn::Mul(channels.Load(output), sum), output);
-    }
-  });
-}
-
-void SiluConvolution(const ShortConvolutionTaps& taps, const SiluConvolutionRows& rows,
-                     size_t begin, size_t end) {
-  ForEachVector(begin, end, [&](const auto& channels, size_t channel) HWY_ATTR {
-    const ChannelTag d;
-    const ChannelVector one = hn::Set(d, 1.0f);
-    for (size_t row = 0; row < rows.num_rows; ++row) {
-      const auto sum =
-          SumOverTaps(channels, taps, rows.earlier, rows.input, rows.input_stride, row, channel);
-      // If exp overflows, sum / infinity is 0, which is the limit of silu.
-      const auto denominator = hn::Add(one, Exp(d, hn::Neg(sum)));
-      channels.Store(hn::Div(sum, denominator), rows.output + row * rows.output_stride + channel);
-    }
-  });
+  for (; channel + lanes <= end; channel += lanes) {
+    ConvolveChannels(Channels<false>(), taps, rows, channel);
+  }
+  if (channel < end) ConvolveChannels(Channels<true>{end - channel}, taps, rows, channel);
 }
 
 }  // namespace cria::ops::HWY_NAMESPACE
@@ -101,17 +90,11 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace cria::ops {
 
-HWY_EXPORT(ShortConvolution);
-HWY_EXPORT(SiluConvolution);
+HWY_EXPORT(Convolution);
 
-void ShortConvolution(const ShortConvolutionTaps& taps, const ShortConvolutionRows& rows,
-                      size_t begin, size_t end) {
-  HWY_DYNAMIC_DISPATCH(ShortConvolution)(taps, rows, begin, end);
-}
-
-void SiluConvolution(const ShortConvolutionTaps& taps, const SiluConvolutionRows& rows,
-                     size_t begin, size_t end) {
-  HWY_DYNAMIC_DISPATCH(SiluConvolution)(taps, rows, begin, end);
+void Convolution(const ShortConvolutionTaps& taps, const ConvolutionRows& rows, size_t begin,
+                 size_t end) {
+  HWY_DYNAMIC_DISPATCH(Convolution)(taps, rows, begin, end);
 }
 
 }  // namespace cria::ops

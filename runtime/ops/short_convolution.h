@@ -12,6 +12,23 @@ struct ShortConvolutionTaps {
   const float* bias = nullptr;     // [channels], or null.
 };
 
+// Consecutive positions of one sequence. Row r begins at r times the stride.
+struct ConvolutionRows {
+  float* input = nullptr;
+  size_t input_stride = 0;
+  // If it is not null, the input is first multiplied by these, with the same stride, in place.
+  const float* input_gates = nullptr;
+  float* output = nullptr;  // Must not overlap the input.
+  size_t output_stride = 0;
+  bool multiplies_output = false;  // The output is multiplied by the result, not replaced by it.
+  size_t num_rows = 0;
+  const float* earlier = nullptr;  // [num_taps - 1][channels]: the inputs of the positions before.
+};
+
+// For channels [begin, end) of all rows: taps * input + bias.
+void Convolution(const ShortConvolutionTaps& taps, const ConvolutionRows& rows, size_t begin,
+                 size_t end);
+
 // The inputs of consecutive positions of one sequence.
 struct ShortConvolutionRows {
   // [num_rows][3 * channels]: of each row the gate of the input, the gate of the output and the
@@ -24,21 +41,19 @@ struct ShortConvolutionRows {
 
 // For channels [begin, end) of all rows: out = output gate * (taps * (input gate * input) + bias),
 // the gated short convolution of LFM2 (Liquid AI 2025).
-void ShortConvolution(const ShortConvolutionTaps& taps, const ShortConvolutionRows& rows,
-                      size_t begin, size_t end);
-
-// Consecutive positions of one sequence without gates. Row r begins at r times the stride.
-struct SiluConvolutionRows {
-  const float* input = nullptr;
-  size_t input_stride = 0;
-  float* output = nullptr;  // Must not overlap the input.
-  size_t output_stride = 0;
-  size_t num_rows = 0;
-  const float* earlier = nullptr;  // [num_taps - 1][channels]: the inputs of the positions before.
-};
-
-// For channels [begin, end) of all rows: out = silu(taps * input + bias), silu(x) = x * sigmoid(x).
-void SiluConvolution(const ShortConvolutionTaps& taps, const SiluConvolutionRows& rows,
-                     size_t begin, size_t end);
+inline void ShortConvolution(const ShortConvolutionTaps& taps, const ShortConvolutionRows& rows,
+                             size_t begin, size_t end) {
+  const size_t stride = 3 * taps.channels;
+  Convolution(taps,
+              {.input = rows.rows,
+               .input_stride = stride,
+               .input_gates = rows.rows + 2 * taps.channels,
+               .output = rows.rows + taps.channels,
+               .output_stride = stride,
+               .multiplies_output = true,
+               .num_rows = rows.num_rows,
+               .earlier = rows.earlier},
+              begin, end);
+}
 
 }  // namespace cria::ops

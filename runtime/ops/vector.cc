@@ -33,18 +33,17 @@ void Add(const float* addend, size_t size, float* accumulator) {
 void MultiplyBySigmoid(const float* gates, size_t size, float* values) {
   const hn::ScalableTag<float> d;
   const size_t lanes = hn::Lanes(d);
-  // If exp overflows, the quotient is 0, which is the limit.
-  const auto gated = [d](auto gate, auto value) HWY_ATTR {
-    return hn::Div(value, hn::Add(hn::Set(d, 1.0f), Exp(d, hn::Neg(gate))));
-  };
-  size_t i = 0;
-  for (; i + lanes <= size; i += lanes) {
-    hn::StoreU(gated(hn::LoadU(d, gates + i), hn::LoadU(d, values + i)), d, values + i);
-  }
-  if (i < size) {
-    const size_t rest = size - i;
-    hn::StoreN(gated(hn::LoadN(d, gates + i, rest), hn::LoadN(d, values + i, rest)), d, values + i,
-               rest);
+  for (size_t i = 0; i < size; i += lanes) {
+    const size_t rest = std::min(lanes, size - i);
+    const auto gate = rest == lanes ? hn::LoadU(d, gates + i) : hn::LoadN(d, gates + i, rest);
+    const auto value = rest == lanes ? hn::LoadU(d, values + i) : hn::LoadN(d, values + i, rest);
+    // If exp overflows, the quotient is 0, which is the limit.
+    const auto gated = hn::Div(value, hn::Add(hn::Set(d, 1.0f), Exp(d, hn::Neg(gate))));
+    if (rest == lanes) {
+      hn::StoreU(gated, d, values + i);
+    } else {
+      hn::StoreN(gated, d, values + i, rest);
+    }
   }
 }
 

@@ -64,9 +64,9 @@ inline std::vector<double> ShortConvolution(const ShortConvolutionTaps& taps,
 
 // [num_rows][channels], of inputs [num_rows][channels] behind those [num_taps - 1][channels] of
 // earlier ones.
-inline std::vector<double> SiluConvolution(const ShortConvolutionTaps& taps,
-                                           const std::vector<float>& inputs, size_t num_rows,
-                                           const std::vector<float>& earlier) {
+inline std::vector<double> Convolution(const ShortConvolutionTaps& taps,
+                                       const std::vector<float>& inputs, size_t num_rows,
+                                       const std::vector<float>& earlier) {
   std::vector<float> all = earlier;
   all.insert(all.end(), inputs.begin(), inputs.end());
   std::vector<double> output;
@@ -77,7 +77,7 @@ inline std::vector<double> SiluConvolution(const ShortConvolutionTaps& taps,
         const size_t place = (row + tap) * taps.channels + i;
         sum += double{taps.weights[tap * taps.channels + i]} * all[place];
       }
-      output.push_back(sum / (1 + std::exp(-sum)));
+      output.push_back(sum);
     }
   }
   return output;

@@ -44,26 +44,26 @@ TEST(ShortConvolutionTest, MatchesReferenceAtEverySize) {
   }
 }
 
-TEST(ShortConvolutionTest, SiluMatchesReferenceAtEverySize) {
+TEST(ShortConvolutionTest, PlainMatchesReferenceAtEverySize) {
   for (const size_t channels : kTrickySizes) {
     for (const size_t num_taps : {1, 2, 4}) {
       const std::vector<float> weights = RandomFloats(num_taps * channels, 1);
       const std::vector<float> bias = RandomFloats(channels, 2);
       const std::vector<float> earlier = RandomFloats((num_taps - 1) * channels, 3);
-      const std::vector<float> rows = RandomFloats(kConvolvedRows * channels, 4);
+      std::vector<float> rows = RandomFloats(kConvolvedRows * channels, 4);
       const ShortConvolutionTaps taps = {num_taps, channels, weights.data(),
                                          num_taps == 2 ? bias.data() : nullptr};
       std::vector<float> computed(kConvolvedRows * channels);
-      SiluConvolution(taps,
-                      {.input = rows.data(),
-                       .input_stride = channels,
-                       .output = computed.data(),
-                       .output_stride = channels,
-                       .num_rows = kConvolvedRows,
-                       .earlier = earlier.data()},
-                      0, channels);
+      Convolution(taps,
+                  {.input = rows.data(),
+                   .input_stride = channels,
+                   .output = computed.data(),
+                   .output_stride = channels,
+                   .num_rows = kConvolvedRows,
+                   .earlier = earlier.data()},
+                  0, channels);
       const std::vector<double> expected =
-          reference::SiluConvolution(taps, rows, kConvolvedRows, earlier);
+          reference::Convolution(taps, rows, kConvolvedRows, earlier);
       for (size_t i = 0; i < expected.size(); ++i) {
         ASSERT_NEAR(computed[i], expected[i], 1e-5) << channels << " channels, number " << i;
       }
@@ -71,17 +71,24 @@ TEST(ShortConvolutionTest, SiluMatchesReferenceAtEverySize) {
   }
 }
 
-TEST(ShortConvolutionTest, SiluOfPartsIsTheSameBits) {
+TEST(ShortConvolutionTest, PlainInPartsIsTheSameBits) {
   constexpr size_t kChannels = 37;
   constexpr size_t kTaps = 3;
   constexpr size_t kStride = 41;
   const std::vector<float> weights = RandomFloats(kTaps * kChannels, 5);
   const std::vector<float> earlier = RandomFloats((kTaps - 1) * kChannels, 6);
-  const std::vector<float> rows = RandomFloats(kConvolvedRows * kStride, 7);
+  std::vector<float> rows = RandomFloats(kConvolvedRows * kStride, 7);
   const ShortConvolutionTaps taps = {kTaps, kChannels, weights.data(), nullptr};
-  const auto run = [&](const float* input, const float* before, size_t num_rows, float* output,
+  const auto run = [&](float* input, const float* before, size_t num_rows, float* output,
                        size_t begin, size_t end) {
-    SiluConvolution(taps, {input, kStride, output, kChannels, num_rows, before}, begin, end);
+    Convolution(taps,
+                {.input = input,
+                 .input_stride = kStride,
+                 .output = output,
+                 .output_stride = kChannels,
+                 .num_rows = num_rows,
+                 .earlier = before},
+                begin, end);
   };
   std::vector<float> whole(kConvolvedRows * kChannels);
   run(rows.data(), earlier.data(), kConvolvedRows, whole.data(), 0, kChannels);
