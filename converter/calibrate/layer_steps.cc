@@ -105,6 +105,9 @@ void Attend(const ThreadPool& threads, const ModelConfig& config, const LayerKin
       Rotate(head.first(rotary_channels), rope.cosines.data() + rope_row,
              rope.sines.data() + rope_row);
     }
+    if (const float factor = config.query_factor(row % window_tokens); factor != 1.0f) {
+      for (float& query : qkv.row(row).first(config.query_channels())) query *= factor;
+    }
   });
   const float factor = kind.score_factor() / std::sqrt(static_cast<float>(head_dim));
   const size_t num_windows = DivideRoundingUp(qkv.rows, window_tokens);

@@ -90,11 +90,13 @@ struct PartPrefix {
   std::string_view replacement;
 };
 constexpr std::array kTextPrefixes = {PartPrefix{"model.language_model.", "model."},
+                                      PartPrefix{"model.text_model.", "model."},
                                       PartPrefix{"language_model.model.", "model."},
                                       PartPrefix{"language_model.lm_head.", "lm_head."}};
-constexpr std::array<std::string_view, 4> kVisionPrefixes = {
+constexpr std::array<std::string_view, 8> kVisionPrefixes = {
     "model.vision_tower.", "model.multi_modal_projector.", "vision_tower.",
-    "multi_modal_projector."};
+    "multi_modal_projector.", "model.vision_model.", "model.connector.", "model.image_newline",
+    "image_newline"};
 
 bool IsOfVision(std::string_view name) {
   return std::ranges::any_of(kVisionPrefixes,
@@ -138,6 +140,9 @@ Result<Checkpoint> OpenHfCheckpoint(const std::filesystem::path& folder) {
   checkpoint.folding = model.folding;
   CRIA_ASSIGN_OR_RETURN(checkpoint.tensors, ReadTensors(folder));
   if (model.has_vision) CRIA_RETURN_IF_ERROR(LeaveOutVision(checkpoint));
+  if (model.may_have_head && checkpoint.tensors.contains("lm_head.weight")) {
+    checkpoint.config.tie_word_embeddings = false;
+  }
   if (model.has_fused_projections) CRIA_RETURN_IF_ERROR(SplitFusedTensors(checkpoint));
   if (model.has_lfm2_names) CRIA_RETURN_IF_ERROR(RenameLfm2Tensors(checkpoint));
   CRIA_RETURN_IF_ERROR(TransposeTaps(checkpoint));

@@ -236,6 +236,23 @@ Result<HfModel> ReadFields(const JsonFields& fields, const Family& family) {
   return model;
 }
 
+constexpr std::string_view kTied = "tie_word_embeddings";
+
+// Whether the head is tied is said outside the text model's object. Files without that have it in
+// the object, although the class then ties the head where the object says that it is not; but a
+// head that is in the file and differs from the embedding is used in any case.
+Result<bool> ReadNestedTied(const JsonFields& fields, const JsonFields& text,
+                            const Family& family) {
+  CRIA_RETURN_IF_ERROR(RefuseNull(fields, {&kTied, 1}));
+  const bool is_given = fields.Find(kTied) != nullptr;
+  CRIA_ASSIGN_OR_RETURN(const bool is_tied, fields.Bool(kTied, family.outer_tie_word_embeddings));
+  CRIA_ASSIGN_OR_RETURN(const bool text_is_tied, text.Bool(kTied, is_tied));
+  if (is_tied == text_is_tied || (!is_given && is_tied)) return text_is_tied;
+  return text.Bad(ErrorCode::kInvalidFile, kTied,
+                  Format("contradicts the {} outside {}; correct the one that is wrong", kTied,
+                         family.nested_in));
+}
+
 // The text model's fields are in an object of their own. Whether the head is tied is outside it.
 Result<HfModel> ReadNested(const JsonFields& fields, const Family& family) {
   const json* nested = fields.Find(family.nested_in);
@@ -250,19 +267,12 @@ Result<HfModel> ReadNested(const JsonFields& fields, const Family& family) {
                     Format("is \"{}\", but {} has \"{}\" there", Quotable(model_type),
                            family.architecture, family.nested_model_type));
   }
-  constexpr std::string_view kTied = "tie_word_embeddings";
-  CRIA_RETURN_IF_ERROR(RefuseNull(fields, {&kTied, 1}));
-  CRIA_ASSIGN_OR_RETURN(const bool is_tied, fields.Bool(kTied, family.tie_word_embeddings));
-  CRIA_ASSIGN_OR_RETURN(const bool text_is_tied, text.Bool(kTied, is_tied));
-  if (is_tied != text_is_tied) {
-    return text.Bad(ErrorCode::kInvalidFile, kTied,
-                    Format("contradicts the {} outside {}; correct the one that is wrong", kTied,
-                           family.nested_in));
-  }
+  CRIA_ASSIGN_OR_RETURN(const bool is_tied, ReadNestedTied(fields, text, family));
   CRIA_RETURN_IF_ERROR(RefuseUnlessNeutral(fields, {"quantization_config", {}}));
   CRIA_ASSIGN_OR_RETURN(HfModel model, ReadFields(text, family));
   model.config.tie_word_embeddings = is_tied;
   model.has_vision = true;
+  model.may_have_head = fields.Find(kTied) == nullptr && text.Find(kTied) == nullptr;
   return model;
 }
 
@@ -271,9 +281,9 @@ Result<HfModel> ReadNested(const JsonFields& fields, const Family& family) {
 Result<HfModel> ReadHfModel(const std::filesystem::path& path) {
   CRIA_ASSIGN_OR_RETURN(const json object, ReadJsonFile(path, kMaxConfigBytes));
   const JsonFields fields(object, path.string());
-  CRIA_ASSIGN_OR_RETURN(const Family* family, ReadHfFamily(fields));
-  CRIA_ASSIGN_OR_RETURN(HfModel model, family->nested_in.empty() ? ReadFields(fields, *family)
-                                                                 : ReadNested(fields, *family));
+  CRIA_ASSIGN_OR_RETURN(const Family family, ReadHfFamily(fields));
+  CRIA_ASSIGN_OR_RETURN(HfModel model, family.nested_in.empty() ? ReadFields(fields, family)
+                                                                : ReadNested(fields, family));
   if (const Status valid = ValidateConfig(model.config); !valid) {
     return Fail(valid.error().code(), Format("{}: {}", path.string(), valid.error().message()));
   }

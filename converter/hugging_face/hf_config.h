@@ -16,6 +16,8 @@ struct HfModel {
   bool has_lfm2_names = false;
   // The tensors are those of a text model within a model that sees pictures, too.
   bool has_vision = false;
+  // Nothing says that the head is tied but the class, which uses a head of its own if there is one.
+  bool may_have_head = false;
 };
 
 // Reads Hugging Face's config.json. If a field that changes the computation is not supported, fails

@@ -124,6 +124,11 @@ constexpr ShortConvFields kLfm3ShortConv = {.default_conv_L_cache = 7, .is_lfm3 
 constexpr ShortConvFields kLfm2ShortConv = {
     .default_conv_L_cache = 3, .has_block_fields = true, .has_tie_embedding = true};
 
+constexpr std::string_view kMinistral3Rope =
+    R"({"rope_type": "yarn", "rope_theta": 1000000.0, "factor": 16.0, "beta_fast": 32.0,
+        "beta_slow": 1.0, "mscale": 1.0, "mscale_all_dim": 1.0,
+        "original_max_position_embeddings": 16384, "llama_4_scaling_beta": 0.1})";
+
 constexpr DefaultSizes kGemma3Sizes = {.hidden_size = 2304,
                                        .intermediate_size = 9216,
                                        .num_hidden_layers = 26,
@@ -159,6 +164,7 @@ constexpr Family Gemma3WithVision() {
   family.shown_architecture = kGemma3.architecture;
   family.nested_in = "text_config";
   family.nested_model_type = kGemma3.model_type;
+  family.outer_tie_word_embeddings = kGemma3.tie_word_embeddings;
   family.own_fields = kGemma3WithVisionFields;
   return family;
 }
@@ -182,6 +188,15 @@ constexpr std::array kFamilies = {
            .window = Window::kSlidingWindow,
            .sliding_window = 4096,
            .rope_fields = RopeFields::kSharedOrByLayerType},
+    Family{.architecture = "Ministral3ForCausalLM",
+           .model_type = "ministral3",
+           .num_key_value_heads = 8,
+           .head_dim = 128,
+           .rms_norm_eps = 1e-5f,
+           .window = Window::kAll,
+           .rope_theta = 10000.0f,
+           .default_rope_parameters = kMinistral3Rope,
+           .has_query_scaling = true},
     Family{.architecture = "Qwen2ForCausalLM",
            .model_type = "qwen2",
            .num_key_value_heads = 32,
@@ -344,6 +359,53 @@ constexpr std::array kFamilies = {
            .never_null = kLfm3NeverNull},
 };
 
+// A model that sees pictures, too, and has a text model in it that is of one of the families.
+struct VisionModel {
+  Name architecture;
+  Name model_type;
+  Name text_model_type;  // Of a text model that does not say it.
+  bool tie_word_embeddings;
+};
+constexpr std::array kVisionModels = {
+    VisionModel{"Mistral3ForConditionalGeneration", "mistral3", "mistral", true},
+    VisionModel{"SmolVLMForConditionalGeneration", "smolvlm", "llama", false},
+    VisionModel{"Idefics3ForConditionalGeneration", "idefics3", "llama", false},
+    VisionModel{"LlavaForConditionalGeneration", "llava", "llama", false},
+    VisionModel{"LlavaNextForConditionalGeneration", "llava_next", "llama", false},
+    VisionModel{"InternVLForConditionalGeneration", "internvl", "qwen2", true},
+};
+
+// What the class of the text model's head does with logits, the one around it does not.
+bool CanBeWithinAnother(const Family& family) {
+  return family.nested_in.empty() && family.multipliers == Multipliers::kNone &&
+         !family.final_logit_softcapping;
+}
+
+Result<Family> WithinVisionModel(const JsonFields& fields, const VisionModel& model) {
+  constexpr Name kNestedIn = "text_config";
+  const json* nested = fields.Find(kNestedIn);
+  if (nested == nullptr || !nested->is_object()) {
+    return fields.Bad(ErrorCode::kInvalidFile, kNestedIn,
+                      "must be an object with the text model's fields");
+  }
+  const JsonFields text(*nested, fields.where(), kNestedIn);
+  CRIA_ASSIGN_OR_RETURN(const std::string type, text.String("model_type", model.text_model_type));
+  const auto* found = std::ranges::find(kFamilies, type, &Family::model_type);
+  if (found == kFamilies.end() || !CanBeWithinAnother(*found)) {
+    return text.Bad(ErrorCode::kUnsupported, "model_type",
+                    Format("is \"{}\", which this version does not convert within a {}",
+                           Quotable(type), model.architecture));
+  }
+  Family family = *found;
+  family.shown_architecture = family.architecture;
+  family.nested_model_type = family.model_type;
+  family.architecture = model.architecture;
+  family.model_type = model.model_type;
+  family.nested_in = kNestedIn;
+  family.outer_tie_word_embeddings = model.tie_word_embeddings;
+  return family;
+}
+
 // The one name in "architectures"; nothing if that is absent or empty, as in a configuration that
 // was saved without a model.
 Result<std::optional<std::string>> ReadArchitecture(const JsonFields& fields) {
@@ -362,26 +424,36 @@ Result<std::optional<std::string>> ReadArchitecture(const JsonFields& fields) {
 
 bool Family::Uses(std::string_view field) const { return std::ranges::contains(own_fields, field); }
 
-Result<const Family*> ReadHfFamily(const JsonFields& fields) {
+Result<Family> ReadHfFamily(const JsonFields& fields) {
   CRIA_ASSIGN_OR_RETURN(const auto architecture, ReadArchitecture(fields));
   CRIA_ASSIGN_OR_RETURN(const std::string model_type, fields.String("model_type"));
-  if (!architecture) {
-    const auto* by_type = std::ranges::find(kFamilies, model_type, &Family::model_type);
-    if (by_type != kFamilies.end()) return by_type;
-    return fields.Bad(ErrorCode::kNotFound, "architectures",
-                      "is missing; it must name the kind of model, such as LlamaForCausalLM");
+  const auto* family =
+      architecture ? std::ranges::find(kFamilies, *architecture, &Family::architecture)
+                   : std::ranges::find(kFamilies, model_type, &Family::model_type);
+  const auto* vision =
+      architecture ? std::ranges::find(kVisionModels, *architecture, &VisionModel::architecture)
+                   : std::ranges::find(kVisionModels, model_type, &VisionModel::model_type);
+  const bool is_family = family != kFamilies.end();
+  if (!is_family && vision == kVisionModels.end()) {
+    if (!architecture) {
+      return fields.Bad(ErrorCode::kNotFound, "architectures",
+                        "is missing; it must name the kind of model, such as LlamaForCausalLM");
+    }
+    return fields.Bad(
+        ErrorCode::kUnsupported, "architectures",
+        Format("is [\"{}\"]; this version converts {}, and the text models of {}",
+               Quotable(*architecture), ListNames(kFamilies, &Family::architecture),
+               ListNames(kVisionModels, &VisionModel::architecture)));
   }
-  const auto* family = std::ranges::find(kFamilies, *architecture, &Family::architecture);
-  if (family == kFamilies.end()) {
-    return fields.Bad(ErrorCode::kUnsupported, "architectures",
-                      Format("is [\"{}\"]; this version converts {}", Quotable(*architecture),
-                             ListNames(kFamilies, &Family::architecture)));
+  const Name wanted = is_family ? family->model_type : vision->model_type;
+  if (!model_type.empty() && model_type != wanted) {
+    return fields.Bad(ErrorCode::kInvalidFile, "model_type",
+                      Format("is \"{}\", but architectures names {}, whose model_type is "
+                             "\"{}\"; correct the one that is wrong",
+                             Quotable(model_type), *architecture, wanted));
   }
-  if (model_type.empty() || model_type == family->model_type) return family;
-  return fields.Bad(ErrorCode::kInvalidFile, "model_type",
-                    Format("is \"{}\", but architectures names {}, whose model_type is "
-                           "\"{}\"; correct the one that is wrong",
-                           Quotable(model_type), family->architecture, family->model_type));
+  if (is_family) return *family;
+  return WithinVisionModel(fields, *vision);
 }
 
 }  // namespace cria

@@ -101,6 +101,8 @@ struct Family {
   // The object with the fields, if they are not at the top level.
   std::string_view nested_in = {};
   std::string_view nested_model_type = {};           // Of this object.
+  // Whether the head is tied if neither this object nor the one around it says so.
+  bool outer_tie_word_embeddings = false;
   const DefaultSizes* default_sizes = nullptr;       // Absent sizes are refused if there are none.
   std::optional<uint32_t> num_key_value_heads = {};  // Default; absent: num_attention_heads.
   std::optional<uint32_t> head_dim = {};  // Default; absent: hidden_size / num_attention_heads.
@@ -122,7 +124,10 @@ struct Family {
   Multipliers multipliers = Multipliers::kNone;
   std::optional<float> attn_logit_softcapping = {};  // Default, if it is an own field.
   std::optional<float> final_logit_softcapping = {};
-  bool has_fused_projections = false;     // qkv_proj and gate_up_proj.
+  // Parameters of rope in place of absent ones, as JSON. Then a rope_theta outside them is not used.
+  std::string_view default_rope_parameters = {};
+  bool has_query_scaling = false;      // llama_4_scaling_beta, among the parameters of rope.
+  bool has_fused_projections = false;  // qkv_proj and gate_up_proj.
   const ExpertFields* experts = nullptr;  // Null: there are none.
   // Null: there are none. Otherwise tensors have the names that RenameLfm2Tensors knows, too.
   const ShortConvFields* short_conv = nullptr;
@@ -137,6 +142,9 @@ struct Family {
 // The family that architectures or model_type names. If both are given, they must agree:
 // transformers uses model_type, other programs use architectures, and the families interpret fields
 // differently.
-Result<const Family*> ReadHfFamily(const JsonFields& fields);
+//
+// For models that see pictures, too, it is that of the text model in them, with what is known of
+// the model around it.
+Result<Family> ReadHfFamily(const JsonFields& fields);
 
 }  // namespace cria

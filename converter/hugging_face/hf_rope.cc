@@ -14,6 +14,8 @@ namespace {
 using nlohmann::json;
 
 constexpr std::string_view kPartialRotaryFactor = "partial_rotary_factor";
+constexpr std::string_view kOutsideParameters =
+    "is outside rope_parameters, where this architecture does not use it";
 
 // The objects with the parameters of rotary scaling: transformers 5 calls it rope_parameters and
 // puts rope_theta into it. At most one is not null.
@@ -29,6 +31,8 @@ struct RopeObjects {
 
 Result<RopeObjects> FindRope(const JsonFields& fields) {
   RopeObjects found = {fields.Find("rope_parameters"), fields.Find("rope_scaling")};
+  // Transformers takes an empty rope_scaling for an absent one.
+  if (found.scaling != nullptr && *found.scaling == json::object()) found.scaling = nullptr;
   if (found.parameters != nullptr && found.scaling != nullptr) {
     if (*found.parameters != *found.scaling) {
       return fields.Bad(ErrorCode::kInvalidFile, "rope_parameters",
@@ -87,6 +91,28 @@ Status ReadRotaryDim(const JsonFields& fields, const RopeObjects& found, ModelCo
   return {};
 }
 
+// The factor of later queries. `scaling` is what has been read from `rope`.
+Status ReadQueryScaling(const JsonFields& rope, const RopeScaling& scaling, ModelConfig& config) {
+  constexpr std::string_view kBeta = "llama_4_scaling_beta";
+  CRIA_ASSIGN_OR_RETURN(config.llama_4_scaling_beta, rope.Number(kBeta));
+  if (!(config.llama_4_scaling_beta >= 0.0f)) {
+    return rope.Bad(ErrorCode::kUnsupported, kBeta,
+                    Format("is {}, but must not be below 0", config.llama_4_scaling_beta));
+  }
+  std::optional<uint32_t> positions;
+  // Of types that have it, it is known already.
+  if (scaling.original_max_position_embeddings != 0) {
+    positions = scaling.original_max_position_embeddings;
+  } else {
+    CRIA_ASSIGN_OR_RETURN(positions, rope.Integer("original_max_position_embeddings"));
+  }
+  if (*positions == 0) {
+    return rope.Bad(ErrorCode::kInvalidFile, "original_max_position_embeddings", "is 0");
+  }
+  if (config.llama_4_scaling_beta != 0.0f) config.llama_4_scaling_positions = *positions;
+  return {};
+}
+
 // For layers with and without a window, the older form has different fields.
 Status ReadGemma3Rope(const JsonFields& fields, const Family& family, std::string_view layer_type,
                       const ModelConfig& config, LayerKind& kind) {
@@ -126,8 +152,7 @@ Status ReadLfm3Rope(const JsonFields& fields, const Family& family, std::string_
       {kFullAttention,
        {{"rope_type", "proportional"}, {"rope_theta", 1e6}, {kPartialRotaryFactor, 0.5}}}};
   if (fields.Find("rope_theta") != nullptr) {
-    return fields.Bad(ErrorCode::kUnsupported, "rope_theta",
-                      "is outside rope_parameters, where this architecture does not use it");
+    return fields.Bad(ErrorCode::kUnsupported, "rope_theta", kOutsideParameters);
   }
   CRIA_ASSIGN_OR_RETURN(const RopeObjects found, FindRope(fields));
   const json& object = found.any() == nullptr ? kDefaults : *found.any();
@@ -150,11 +175,19 @@ Status ReadHfRope(const JsonFields& fields, const Family& family, std::string_vi
     return ReadLfm3Rope(fields, family, layer_type, config, kind);
   }
   CRIA_ASSIGN_OR_RETURN(kind.rope_theta, fields.Number("rope_theta", family.rope_theta));
-  CRIA_ASSIGN_OR_RETURN(const RopeObjects found, FindRope(fields));
+  CRIA_ASSIGN_OR_RETURN(RopeObjects found, FindRope(fields));
   if (family.rope_fields == RopeFields::kPhi3) {
     CRIA_RETURN_IF_ERROR(ReadRotaryDim(fields, found, config));
   }
-  if (found.any() == nullptr) return {};
+  json defaults;
+  if (found.any() == nullptr) {
+    if (family.default_rope_parameters.empty()) return {};
+    if (fields.Find("rope_theta") != nullptr) {
+      return fields.Bad(ErrorCode::kUnsupported, "rope_theta", kOutsideParameters);
+    }
+    defaults = json::parse(family.default_rope_parameters);
+    found.parameters = &defaults;
+  }
   const JsonFields all(*found.any(), fields.where(), found.name());
   CRIA_ASSIGN_OR_RETURN(const bool is_nested, IsNestedByLayerType(fields, all));
   if (is_nested && family.rope_fields != RopeFields::kSharedOrByLayerType) {
@@ -166,6 +199,7 @@ Status ReadHfRope(const JsonFields& fields, const Family& family, std::string_vi
   CRIA_ASSIGN_OR_RETURN(kind.rope_theta, rope.Number("rope_theta", kind.rope_theta));
   CRIA_ASSIGN_OR_RETURN(kind.rope_scaling,
                         ReadHfRopeScaling(is_nested ? rope : fields, rope, family, config));
+  if (family.has_query_scaling) return ReadQueryScaling(rope, kind.rope_scaling, config);
   return {};
 }
 

@@ -173,6 +173,9 @@ void SelfAttention::RotateAndStore(const BatchPlacement& placement, size_t rows)
       ops::ApplyRope(queries, heads_to_rotate, config_.head_dim, config_.rotary_channels(),
                      rope.cosines + position * rope_width, rope.sines + position * rope_width);
     }
+    if (const float factor = config_.query_factor(position); factor != 1.0f) {
+      for (size_t i = 0; i < config_.query_channels(); ++i) queries[i] *= factor;
+    }
     ops::StoreKeyValue(cache_.view, places[row].cache_row, position, keys, values);
   });
   workers_.Count(OperatorKind::kRope);

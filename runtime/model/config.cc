@@ -307,6 +307,12 @@ bool ModelConfig::has_short_conv() const {
   return std::ranges::contains(layer_kinds, true, &LayerKind::short_conv);
 }
 
+float ModelConfig::query_factor(size_t position) const {
+  if (llama_4_scaling_beta == 0.0f || position < llama_4_scaling_positions) return 1.0f;
+  const size_t times = position / llama_4_scaling_positions;
+  return static_cast<float>(1.0 + llama_4_scaling_beta * std::log1p(static_cast<double>(times)));
+}
+
 size_t ModelConfig::longest_context() const {
   // Distances in a layer with a window are shorter than the window.
   const bool all_have_windows = std::ranges::none_of(layer_kinds, [](const LayerKind& kind) {
@@ -345,6 +351,10 @@ Status ValidateConfig(const ModelConfig& config) {
   CRIA_RETURN_IF_ERROR(ValidateRotaryDim(config));
   if (config.qk_norm && config.joint_qk_norm) {
     return Fail(ErrorCode::kInvalidFile, "qk_norm and joint_qk_norm are both true");
+  }
+  if ((config.llama_4_scaling_beta == 0.0f) != (config.llama_4_scaling_positions == 0)) {
+    return Fail(ErrorCode::kInvalidFile,
+                "one of llama_4_scaling_beta and llama_4_scaling_positions is 0, but not both");
   }
   CRIA_RETURN_IF_ERROR(ValidateExperts(config));
   CRIA_RETURN_IF_ERROR(ValidateLayerKinds(config));

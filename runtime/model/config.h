@@ -133,6 +133,9 @@ struct ModelConfig {
   bool use_expert_bias = false;
   // What each head of attention writes is multiplied by a sigmoid of a product with its input.
   bool use_attention_gate = false;
+  // Queries of later positions are multiplied by query_factor(); 0: they are not, and both are 0.
+  float llama_4_scaling_beta = 0.0f;
+  uint32_t llama_4_scaling_positions = 0;
 
   const LayerKind& layer_kind(size_t layer) const {
     return layer_kinds[kind_of_layer.empty() ? 0 : kind_of_layer[layer]];
@@ -149,6 +152,9 @@ struct ModelConfig {
   uint32_t rotary_channels() const { return rotary_dim == 0 ? head_dim : rotary_dim; }
   size_t query_channels() const { return size_t{num_attention_heads} * head_dim; }
   size_t key_value_channels() const { return size_t{num_key_value_heads} * head_dim; }
+  // What queries at `position` are multiplied by after rope: it grows by the logarithm of how many
+  // times llama_4_scaling_positions fit before the position. It is 1 for the first ones.
+  float query_factor(size_t position) const;
   // The rows of the fused projection: queries, then keys, then values.
   size_t qkv_channels() const { return query_channels() + 2 * key_value_channels(); }
   // The longest context that the model supports: max_position_embeddings; for kDynamic, and for

@@ -252,6 +252,15 @@ inline constexpr std::tuple kModelConfigFields = {
                 .member = &ModelConfig::use_attention_gate,
                 .is_feature = true,
                 .is_omitted_if_zero = true},
+    ConfigField{.name = "llama_4_scaling_beta",
+                .member = &ModelConfig::llama_4_scaling_beta,
+                .is_feature = true,
+                .is_omitted_if_zero = true},
+    ConfigField{.name = "llama_4_scaling_positions",
+                .member = &ModelConfig::llama_4_scaling_positions,
+                .max = kMaxPositions,
+                .is_feature = true,
+                .is_omitted_if_zero = true},
 };
 
 // The field's value in `owner`, which has the table that the field is from.

@@ -13,6 +13,7 @@
 
 #include "reference/hugging_face_families.h"
 #include "reference/hugging_face_mixtures.h"
+#include "reference/hugging_face_recent.h"
 #include "reference/hugging_face_short_conv.h"
 #include "reference/rope_fields.h"
 
@@ -100,7 +101,7 @@ ReferenceConfig ReadFields(const json& fields, const std::string& architecture) 
   config.rope_scaling = ReadRopeScaling(FieldOr(fields, "rope_scaling", json()));
   config.tie_word_embeddings = FieldOr(fields, "tie_word_embeddings", false);
   if (!ReadFamily(fields, config) && !ReadMixture(fields, config) &&
-      !ReadShortConvFamily(fields, config)) {
+      !ReadShortConvFamily(fields, config) && !ReadRecentFamily(fields, config)) {
     ReadWhatArchitecturesDifferIn(fields, config);
     ReadLayers(fields, config);
   }
@@ -113,9 +114,14 @@ ReferenceConfig ReadFields(const json& fields, const std::string& architecture) 
 // A model of text and images has the fields and tensors of its text model in it.
 ReferenceConfig ReadConfig(const json& fields) {
   const auto architecture = fields.at("architectures").at(0).get<std::string>();
-  if (architecture != "Gemma3ForConditionalGeneration") return ReadFields(fields, architecture);
-  ReferenceConfig config = ReadFields(fields.at("text_config"), architecture);
-  config.prefix = "model.language_model.";
+  if (!architecture.ends_with("ForConditionalGeneration")) return ReadFields(fields, architecture);
+  const json& text = fields.at("text_config");
+  const bool is_gemma = architecture == "Gemma3ForConditionalGeneration";
+  ReferenceConfig config = ReadFields(text, is_gemma ? architecture : ArchitectureWithin(text));
+  const bool is_smol_vlm = architecture == "SmolVLMForConditionalGeneration" ||
+                           architecture == "Idefics3ForConditionalGeneration";
+  config.prefix = is_smol_vlm ? "model.text_model." : "model.language_model.";
+  if (!is_gemma) config.tie_word_embeddings = FieldOr(fields, "tie_word_embeddings", false);
   config.bos_token_id = FieldOr(fields, "bos_token_id", config.bos_token_id);
   return config;
 }

@@ -354,6 +354,11 @@ std::vector<double> ReferenceDecoder::AttentionOf(Layer& layer, const std::vecto
   NormalizeHeads(keys, layer.k_norm);
   RotateHeads(layer, queries);
   RotateHeads(layer, keys);
+  if (c.query_scale_positions != 0) {  // Ministral 3, by the scaling of Llama 4.
+    const double times = std::floor(static_cast<double>(position_) /
+                                    static_cast<double>(c.query_scale_positions));
+    for (double& query : queries) query *= 1.0 + c.query_scale_beta * std::log(1.0 + times);
+  }
   Append(layer.keys, keys);
   Append(layer.values, MatrixTimesVector(layer.v_proj, key_value_channels, normed, layer.v_bias));
   std::vector<double> heads = Attend(layer, queries);

@@ -104,6 +104,9 @@ struct ReferenceConfig {
   bool conv_bias = false;   // Of these and of their projections.
   bool use_attention_gate =
       false;  // What each head of attention writes is multiplied by a sigmoid.
+  // Queries at a position p are multiplied by 1 + b ln(1 + floor(p / query_scale_positions)).
+  double query_scale_beta = 0.0;
+  size_t query_scale_positions = 0;
   ReferenceNames names = ReferenceNames::kLlama;
   std::string prefix = "model.";  // Of all tensors but the head.
   int bos_token_id = -1;          // -1: there is none.

@@ -10,6 +10,7 @@
 #include "support/family_gguf.h"
 #include "support/files.h"
 #include "support/random_values.h"
+#include "support/recent_families.h"
 
 namespace cria::support {
 namespace {
@@ -259,6 +260,7 @@ class TensorLister {
 }  // namespace
 
 std::vector<TensorShape> FamilyTensors(const FamilyCheckpoint& checkpoint) {
+  if (IsRecentFamily(checkpoint.config_json)) return RecentFamilyTensors(checkpoint.config_json);
   return TensorLister(checkpoint).Take();
 }
 
@@ -267,6 +269,7 @@ std::vector<float> FamilyValues(const FamilyCheckpoint& checkpoint, const Tensor
   // A model within another has the same weights.
   std::string name = tensor.name;
   if (name.starts_with("model.language_model.")) name.erase(6, 15);
+  if (name.starts_with("model.text_model.")) name.erase(6, 11);
   FillNormal(SeedFor(kSeed, name), 0, values);
   float center = 0.0f;
   float deviation = 0.3f;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "support/family_checkpoint.h"
+#include "support/recent_families.h"
 
 namespace cria::support {
 namespace {
@@ -375,6 +376,8 @@ std::vector<FamilyCheckpoint> FamilyCheckpoints() {
            .dump(),
        ""}};
   families.insert(families.end(), others.begin(), others.end());
+  const std::vector<FamilyCheckpoint> recent = RecentFamilies();
+  families.insert(families.end(), recent.begin(), recent.end());
   return families;
 }
 
