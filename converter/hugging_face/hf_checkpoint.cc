@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "converter/expert_tensors.h"
 #include "converter/fused_tensors.h"
@@ -131,6 +132,34 @@ Status LeaveOutVision(Checkpoint& checkpoint) {
   return {};
 }
 
+// "model.layers.N.", and what comes after it; both are empty for a tensor that is of no layer.
+std::pair<std::string_view, std::string_view> SplitAtLayer(std::string_view name) {
+  constexpr std::string_view kLayers = "model.layers.";
+  if (!name.starts_with(kLayers)) return {};
+  const size_t dot = name.find('.', kLayers.size());
+  if (dot == std::string_view::npos) return {};
+  return {name.substr(0, dot + 1), name.substr(dot + 1)};
+}
+
+// Gives modules of layers the names that a Llama has for them.
+Status RenameModules(std::span<const LayerModule> modules, Checkpoint& checkpoint) {
+  if (modules.empty()) return {};
+  for (auto& [name, source] : std::exchange(checkpoint.tensors, {})) {
+    const auto [layer, rest] = SplitAtLayer(name);
+    std::string renamed = name;
+    for (const LayerModule& module : modules) {
+      if (!rest.starts_with(module.name) || !rest.substr(module.name.size()).starts_with('.')) {
+        continue;
+      }
+      renamed = Format("{}{}{}", layer, module.llama_name, rest.substr(module.name.size()));
+    }
+    if (checkpoint.tensors.emplace(renamed, source).second) continue;
+    return Fail(ErrorCode::kInvalidFile, Format("{}: two tensors have the meaning of \"{}\"",
+                                                source.file->path(), Quotable(renamed)));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<Checkpoint> OpenHfCheckpoint(const std::filesystem::path& folder) {
@@ -143,6 +172,7 @@ Result<Checkpoint> OpenHfCheckpoint(const std::filesystem::path& folder) {
   if (model.may_have_head && checkpoint.tensors.contains("lm_head.weight")) {
     checkpoint.config.tie_word_embeddings = false;
   }
+  CRIA_RETURN_IF_ERROR(RenameModules(model.layer_modules, checkpoint));
   if (model.has_fused_projections) CRIA_RETURN_IF_ERROR(SplitFusedTensors(checkpoint));
   if (model.has_lfm2_names) CRIA_RETURN_IF_ERROR(RenameLfm2Tensors(checkpoint));
   CRIA_RETURN_IF_ERROR(TransposeTaps(checkpoint));

@@ -136,9 +136,10 @@ std::optional<uint32_t> UnlessNull(const JsonFields& fields, std::string_view na
 // The older name of intermediate_size has precedence in families that know it.
 std::string_view UsedName(const JsonFields& fields, const Family& family, std::string_view name) {
   constexpr std::string_view kOlder = "block_ff_dim";
-  const bool is_used = name == "intermediate_size" && family.short_conv != nullptr &&
-                       family.short_conv->has_block_fields && fields.Find(kOlder) != nullptr;
-  return is_used ? kOlder : name;
+  if (name != "intermediate_size") return name;
+  const bool is_used = family.short_conv != nullptr && family.short_conv->has_block_fields &&
+                       fields.Find(kOlder) != nullptr;
+  return is_used ? kOlder : family.intermediate_size_field;
 }
 
 Status ReadSizes(const JsonFields& fields, const Family& family, ModelConfig& config) {
@@ -206,6 +207,16 @@ Status ReadBiases(const JsonFields& fields, const Family& family, ModelConfig& c
   return {};
 }
 
+Status RefuseExperts(const JsonFields& fields, const Family& family) {
+  constexpr std::string_view kName = "num_local_experts";
+  if (family.refused_num_experts == 0) return {};
+  CRIA_ASSIGN_OR_RETURN(const uint32_t count, fields.Integer(kName, family.refused_num_experts));
+  if (count == 0) return {};
+  return fields.Bad(
+      ErrorCode::kUnsupported, kName,
+      Format("is {}, but this version converts this architecture without experts only", count));
+}
+
 Result<HfModel> ReadFields(const JsonFields& fields, const Family& family) {
   CRIA_RETURN_IF_ERROR(RefuseNull(fields, kNeverNull));
   CRIA_RETURN_IF_ERROR(RefuseNull(fields, family.never_null));
@@ -213,7 +224,8 @@ Result<HfModel> ReadFields(const JsonFields& fields, const Family& family) {
     if (!family.Uses(field.name)) CRIA_RETURN_IF_ERROR(RefuseUnlessNeutral(fields, field));
   }
   HfModel model = {.has_fused_projections = family.has_fused_projections,
-                   .has_lfm2_names = family.short_conv != nullptr};
+                   .has_lfm2_names = family.short_conv != nullptr,
+                   .layer_modules = family.layer_modules};
   ModelConfig& config = model.config;
   config.architecture =
       family.shown_architecture.empty() ? family.architecture : family.shown_architecture;
@@ -229,6 +241,7 @@ Result<HfModel> ReadFields(const JsonFields& fields, const Family& family) {
   CRIA_RETURN_IF_ERROR(ReadBiases(fields, family, config));
   CRIA_RETURN_IF_ERROR(ReadHfSoftCaps(fields, family, config));
   CRIA_RETURN_IF_ERROR(ReadHfShortConv(fields, family, config));
+  CRIA_RETURN_IF_ERROR(RefuseExperts(fields, family));
   CRIA_RETURN_IF_ERROR(ReadHfExperts(fields, family, config));
   CRIA_RETURN_IF_ERROR(ReadHfLayers(fields, family, config));
   CRIA_ASSIGN_OR_RETURN(model.folding, ReadHfMultipliers(fields, family, config));

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
 
 #include "converter/checkpoint.h"
+#include "converter/hugging_face/hf_families.h"
 #include "cria/error.h"
 #include "model/config.h"
 
@@ -14,6 +16,7 @@ struct HfModel {
   WeightFolding folding = {};
   bool has_fused_projections = false;
   bool has_lfm2_names = false;
+  std::span<const LayerModule> layer_modules = {};  // With other names than a Llama's.
   // The tensors are those of a text model within a model that sees pictures, too.
   bool has_vision = false;
   // Nothing says that the head is tied but the class, which uses a head of its own if there is one.

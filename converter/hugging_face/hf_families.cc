@@ -53,6 +53,13 @@ constexpr std::array<Name, 6> kGraniteMoeFields = {"embedding_multiplier", "atte
                                                    "residual_multiplier",  "logits_scaling",
                                                    "num_experts",          "num_local_experts"};
 
+constexpr std::array<Name, 6> kGraniteHybridNeverNull = {
+    "embedding_multiplier", "attention_multiplier", "residual_multiplier",
+    "logits_scaling",       "num_local_experts",    "shared_intermediate_size"};
+constexpr std::array kGraniteHybridModules = {
+    LayerModule{"shared_mlp.input_linear", "mlp.gate_up_proj"},
+    LayerModule{"shared_mlp.output_linear", "mlp.down_proj"}};
+
 constexpr ExpertFields kMixtralExperts = {.num_experts = "num_local_experts",
                                           .num_experts_alias = "num_experts",
                                           .default_num_experts = 8,
@@ -320,6 +327,19 @@ constexpr std::array kFamilies = {
            .experts = &kGraniteSharedExperts,
            .own_fields = kGraniteMoeFields,
            .never_null = kGraniteFields},
+    // The models without Mamba's layers and without experts.
+    Family{.architecture = "GraniteMoeHybridForCausalLM",
+           .model_type = "granitemoehybrid",
+           .intermediate_size_field = "shared_intermediate_size",
+           .attention_bias = AttentionBias::kByField,
+           .window = Window::kAttentionOnly,
+           .multipliers = Multipliers::kGranite,
+           .has_fused_projections = true,
+           .has_position_embedding_type = true,
+           .layer_modules = kGraniteHybridModules,
+           .refused_num_experts = 8,
+           .own_fields = kGraniteMoeFields,
+           .never_null = kGraniteHybridNeverNull},
     Family{.architecture = "Lfm2ForCausalLM",
            .model_type = "lfm2",
            .num_key_value_heads = 8,

@@ -29,6 +29,7 @@ enum class Window : uint8_t {
   kUseSlidingWindow,   // use_sliding_window switches it on, in layers from max_window_layers on.
   kLayersWithoutRope,  // use_sliding_window switches it on, in layers without rope.
   kPattern,            // All layers but every n-th.
+  kAttentionOnly,      // There is no window, and layer_types must have attention alone.
 };
 
 // Where a configuration has the parameters of rope.
@@ -91,6 +92,12 @@ struct ShortConvFields {
   bool is_lfm3 = false;
 };
 
+// A module of a layer, "shared_mlp.output_linear", and the name that it has in a Llama.
+struct LayerModule {
+  std::string_view name;
+  std::string_view llama_name;
+};
+
 // How transformers' class for an architecture interprets the fields: which of them it uses, and the
 // defaults of absent ones.
 struct Family {
@@ -106,6 +113,7 @@ struct Family {
   const DefaultSizes* default_sizes = nullptr;       // Absent sizes are refused if there are none.
   std::optional<uint32_t> num_key_value_heads = {};  // Default; absent: num_attention_heads.
   std::optional<uint32_t> head_dim = {};  // Default; absent: hidden_size / num_attention_heads.
+  std::string_view intermediate_size_field = "intermediate_size";
   std::string_view rms_norm_eps_field = "rms_norm_eps";
   float rms_norm_eps = 1e-6f;
   bool tie_word_embeddings = false;
@@ -128,7 +136,12 @@ struct Family {
   std::string_view default_rope_parameters = {};
   bool has_query_scaling = false;      // llama_4_scaling_beta, among the parameters of rope.
   bool has_fused_projections = false;  // qkv_proj and gate_up_proj.
-  const ExpertFields* experts = nullptr;  // Null: there are none.
+  // Whether layers have rope only if position_embedding_type is "rope".
+  bool has_position_embedding_type = false;
+  std::span<const LayerModule> layer_modules = {};  // With other names than a Llama's.
+  const ExpertFields* experts = nullptr;            // Null: there are none.
+  // If there are none: the value of an absent num_local_experts, which must be 0.
+  uint32_t refused_num_experts = 0;
   // Null: there are none. Otherwise tensors have the names that RenameLfm2Tensors knows, too.
   const ShortConvFields* short_conv = nullptr;
   // Fields that are used, although they are refused for other families.

@@ -34,11 +34,33 @@ void ReadMinistral3(const json& fields, ReferenceConfig& config) {
   SetLayers(config);
 }
 
+void SetAttentionBias(const json& fields, ReferenceConfig& config) {
+  config.qkv_bias = config.o_bias = FieldOr(fields, "attention_bias", false);
+}
+
+// Of those without experts, where all layers attend.
+void ReadGraniteHybrid(const json& fields, ReferenceConfig& config) {
+  config.intermediate_size = fields.at("shared_intermediate_size").get<size_t>();
+  config.embedding_multiplier = FieldOr(fields, "embedding_multiplier", 1.0);
+  config.score_scale = FieldOr(fields, "attention_multiplier", 1.0);
+  config.residual_multiplier = FieldOr(fields, "residual_multiplier", 1.0);
+  config.logits_scaling = FieldOr(fields, "logits_scaling", 1.0);
+  config.fused_projections = config.split_queries = true;
+  config.modules = {{"mlp.gate_up_proj", "shared_mlp.input_linear"},
+                    {"mlp.down_proj", "shared_mlp.output_linear"}};
+  SetAttentionBias(fields, config);
+  SetLayers(config);
+  const bool has_rope = FieldOr<std::string>(fields, "position_embedding_type", "") == "rope";
+  for (ReferenceAttention& layer : config.layers) layer.no_rope = !has_rope;
+}
+
 }  // namespace
 
 bool ReadRecentFamily(const json& fields, ReferenceConfig& config) {
   if (config.architecture == "Ministral3ForCausalLM") {
     ReadMinistral3(fields, config);
+  } else if (config.architecture == "GraniteMoeHybridForCausalLM") {
+    ReadGraniteHybrid(fields, config);
   } else {
     return false;
   }

@@ -19,6 +19,17 @@ void Append(std::vector<double>& list, const std::vector<double>& tail) {
   list.insert(list.end(), tail.begin(), tail.end());
 }
 
+// The model's own name of a tensor that has this one in Llama's class.
+std::string OwnName(const ReferenceConfig& config, const std::string& name) {
+  for (const auto& [llama, own] : config.modules) {
+    const std::string module = "." + llama + ".";
+    const size_t at = name.find(module);
+    if (at == std::string::npos) continue;
+    return name.substr(0, at + 1) + own + name.substr(at + module.size() - 1);
+  }
+  return name;
+}
+
 // Llama 3.1: wavelengths that fit the original context at least `high_freq_factor` times stay,
 // those that fit at most `low_freq_factor` times are stretched, and between them the two are
 // blended.
@@ -159,7 +170,7 @@ void ReferenceDecoder::NameAttention(const std::string& prefix, Layer& layer) co
   const auto if_any = [&](bool is_there, const char* name, size_t size) {
     return is_there ? Weights(prefix + name, {size}) : nullptr;
   };
-  if (c.fused_projections) {  // Phi 3: the rows of one matrix behind those of the other.
+  if (c.fused_projections && !c.split_queries) {  // Phi 3: the rows of one matrix after another.
     layer.q_proj = matrix("self_attn.qkv_proj.weight", queries + 2 * keys, c.hidden_size);
     layer.k_proj = layer.q_proj + queries * c.hidden_size;
     layer.v_proj = layer.k_proj + keys * c.hidden_size;
@@ -245,7 +256,7 @@ void ReferenceDecoder::NameNorms(const std::string& prefix, Layer& layer) const 
 
 const float* ReferenceDecoder::Weights(const std::string& name,
                                        const std::vector<size_t>& shape) const {
-  const auto found = model_.tensors.find(name);
+  const auto found = model_.tensors.find(OwnName(model_.config, name));
   if (found == model_.tensors.end()) throw std::runtime_error("no tensor " + name);
   size_t count = 1;
   for (size_t extent : shape) count *= extent;

@@ -99,6 +99,7 @@ struct ReferenceConfig {
   double residual_multiplier = 1.0;
   double logits_scaling = 1.0;     // Logits are divided by it.
   bool fused_projections = false;  // qkv_proj and gate_up_proj are one matrix each.
+  bool split_queries = false;      // If they are: only gate_up_proj is.
   ReferenceExperts experts;
   size_t conv_L_cache = 0;  // The taps of short convolutions.
   bool conv_bias = false;   // Of these and of their projections.
@@ -108,6 +109,8 @@ struct ReferenceConfig {
   double query_scale_beta = 0.0;
   size_t query_scale_positions = 0;
   ReferenceNames names = ReferenceNames::kLlama;
+  // Modules of layers by the names that Llama's class has, and the model's own names of them.
+  std::map<std::string, std::string> modules = {};
   std::string prefix = "model.";  // Of all tensors but the head.
   int bos_token_id = -1;          // -1: there is none.
   std::vector<int> eos_token_ids;

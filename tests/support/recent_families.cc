@@ -11,8 +11,9 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::array<std::string_view, 3> kArchitectures = {
-    "Ministral3ForCausalLM", "Mistral3ForConditionalGeneration", "SmolVLMForConditionalGeneration"};
+constexpr std::array<std::string_view, 4> kArchitectures = {
+    "Ministral3ForCausalLM", "Mistral3ForConditionalGeneration", "SmolVLMForConditionalGeneration",
+    "GraniteMoeHybridForCausalLM"};
 
 std::string ArchitectureOf(const json& config) { return config.at("architectures").at(0); }
 
@@ -51,6 +52,23 @@ json Ministral3() {
                    {"mscale_all_dim", 1.0},
                    {"original_max_position_embeddings", 16},
                    {"llama_4_scaling_beta", 0.4}}}});
+}
+
+json GraniteHybrid() {
+  json fields = WithFields(SizesOf("GraniteMoeHybridForCausalLM", "granitemoehybrid", 3),
+                       {{"layer_types", {"attention", "attention", "attention"}},
+                        {"shared_intermediate_size", 96},
+                        {"num_local_experts", 0},
+                        {"num_experts_per_tok", 0},
+                        {"position_embedding_type", "rope"},
+                        {"embedding_multiplier", 6.0},
+                        {"attention_multiplier", 0.125},
+                        {"residual_multiplier", 0.22},
+                        {"logits_scaling", 2.0},
+                        {"rope_theta", 10000.0},
+                        {"tie_word_embeddings", true}});
+  fields.erase("head_dim");
+  return fields;
 }
 
 // A text model within one that sees pictures: `outer` has the fields around it.
@@ -108,10 +126,18 @@ class Lister {
     if (has_bias) Add(module + ".bias", {outputs});
   }
 
+  bool Is(std::string_view model_type) const { return config_.at("model_type") == model_type; }
+  bool Flag(const char* field, bool otherwise) const { return config_.value(field, otherwise); }
+
   void AddLayer(size_t index) {
     const std::string layer = std::format("{}layers.{}.", prefix_, index);
     AddAttention(layer + "self_attn.");
-    AddFeedForward(layer + "mlp.");
+    if (Is("granitemoehybrid")) {
+      AddFused(layer + "shared_mlp.input_linear", layer + "shared_mlp.output_linear",
+               Size("shared_intermediate_size"));
+    } else {
+      AddFeedForward(layer + "mlp.");
+    }
     for (const char* norm : {"input_layernorm", "post_attention_layernorm"}) {
       Add(layer + norm + ".weight", {Size("hidden_size")});
     }
@@ -119,12 +145,19 @@ class Lister {
 
   void AddAttention(const std::string& module) {
     const size_t hidden = Size("hidden_size");
-    const size_t queries = Size("num_attention_heads") * Size("head_dim");
-    const size_t keys = Size("num_key_value_heads") * Size("head_dim");
-    AddLinear(module + "q_proj", queries, hidden);
-    AddLinear(module + "k_proj", keys, hidden);
-    AddLinear(module + "v_proj", keys, hidden);
-    AddLinear(module + "o_proj", hidden, queries);
+    const size_t head_dim = config_.value("head_dim", hidden / Size("num_attention_heads"));
+    const size_t queries = Size("num_attention_heads") * head_dim;
+    const size_t keys = Size("num_key_value_heads") * head_dim;
+    const bool has_bias = Flag("attention_bias", false);
+    AddLinear(module + "q_proj", queries, hidden, has_bias);
+    AddLinear(module + "k_proj", keys, hidden, has_bias);
+    AddLinear(module + "v_proj", keys, hidden, has_bias);
+    AddLinear(module + "o_proj", hidden, queries, has_bias);
+  }
+
+  void AddFused(const std::string& first, const std::string& second, size_t width) {
+    AddLinear(first, 2 * width, Size("hidden_size"));
+    AddLinear(second, Size("hidden_size"), width);
   }
 
   void AddFeedForward(const std::string& module) {
@@ -150,6 +183,10 @@ std::vector<FamilyCheckpoint> RecentFamilies() {
                          {"rope_theta", 10000.0},
                          {"original_max_position_embeddings", 10},
                          {"llama_4_scaling_beta", 0.3}}}};
+  const json nope = {{"position_embedding_type", nullptr},
+                     {"attention_bias", true},
+                     {"tie_word_embeddings", false},
+                     {"layer_types", {"full_attention", "attention", "full_attention"}}};
   const json llama = WithFields(SizesOf("LlamaForCausalLM", "llama", 2), {{"rope_theta", 10000.0}});
   return {{"Ministral3", Ministral3().dump(), "mistral3"},
           {"Ministral3Window", WithFields(Ministral3(), window).dump(), ""},
@@ -164,7 +201,9 @@ std::vector<FamilyCheckpoint> RecentFamilies() {
                           {"model_type", "smolvlm"},
                           {"tie_word_embeddings", false}})
                .dump(),
-           ""}};
+           ""},
+          {"GraniteHybrid", GraniteHybrid().dump(), "granitehybrid"},
+          {"GraniteHybridNope", WithFields(GraniteHybrid(), nope).dump(), "granitehybrid"}};
 }
 
 bool IsRecentFamily(const std::string& config_json) {
