@@ -160,6 +160,14 @@ Status RenameModules(std::span<const LayerModule> modules, Checkpoint& checkpoin
   return {};
 }
 
+void MarkInterleaved(Checkpoint& checkpoint) {
+  for (auto& [name, source] : checkpoint.tensors) {
+    if (!name.contains(".self_attn.q_proj.") && !name.contains(".self_attn.k_proj.")) continue;
+    source.interleaved_head_dim = checkpoint.config.head_dim;
+    source.interleaved_channels = checkpoint.config.rotary_dim;
+  }
+}
+
 }  // namespace
 
 Result<Checkpoint> OpenHfCheckpoint(const std::filesystem::path& folder) {
@@ -173,6 +181,7 @@ Result<Checkpoint> OpenHfCheckpoint(const std::filesystem::path& folder) {
     checkpoint.config.tie_word_embeddings = false;
   }
   CRIA_RETURN_IF_ERROR(RenameModules(model.layer_modules, checkpoint));
+  if (model.has_interleaved_rope) MarkInterleaved(checkpoint);
   if (model.has_fused_projections) CRIA_RETURN_IF_ERROR(SplitFusedTensors(checkpoint));
   if (model.has_lfm2_names) CRIA_RETURN_IF_ERROR(RenameLfm2Tensors(checkpoint));
   CRIA_RETURN_IF_ERROR(TransposeTaps(checkpoint));

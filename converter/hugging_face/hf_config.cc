@@ -196,6 +196,19 @@ Status ReadBiases(const JsonFields& fields, const Family& family, ModelConfig& c
       CRIA_ASSIGN_OR_RETURN(config.qkv_bias, fields.Bool("qkv_bias", true));
       break;
     }
+    case AttentionBias::kQkvByField: {
+      CRIA_ASSIGN_OR_RETURN(config.qkv_bias, fields.Bool("attention_bias", true));
+      if (family.output_bias_field.empty()) break;
+      CRIA_ASSIGN_OR_RETURN(config.o_bias, fields.Bool(family.output_bias_field, false));
+      break;
+    }
+    case AttentionBias::kByUseBias: {
+      CRIA_RETURN_IF_ERROR(RefuseUnlessNeutral(fields, {"attention_bias", {}}));
+      CRIA_RETURN_IF_ERROR(RefuseUnlessNeutral(fields, {"mlp_bias", {}}));
+      CRIA_ASSIGN_OR_RETURN(const bool has_bias, fields.Bool("use_bias", false));
+      config.qkv_bias = config.o_bias = config.mlp_bias = has_bias;
+      return {};
+    }
     case AttentionBias::kByField: {
       CRIA_ASSIGN_OR_RETURN(const bool has_bias, fields.Bool("attention_bias", false));
       config.qkv_bias = config.o_bias = has_bias;
@@ -225,6 +238,7 @@ Result<HfModel> ReadFields(const JsonFields& fields, const Family& family) {
   }
   HfModel model = {.has_fused_projections = family.has_fused_projections,
                    .has_lfm2_names = family.short_conv != nullptr,
+                   .has_interleaved_rope = family.has_interleaved_rope,
                    .layer_modules = family.layer_modules};
   ModelConfig& config = model.config;
   config.architecture =

@@ -16,6 +16,7 @@ struct HfModel {
   WeightFolding folding = {};
   bool has_fused_projections = false;
   bool has_lfm2_names = false;
+  bool has_interleaved_rope = false;
   std::span<const LayerModule> layer_modules = {};  // With other names than a Llama's.
   // The tensors are those of a text model within a model that sees pictures, too.
   bool has_vision = false;

@@ -17,6 +17,9 @@ enum class AttentionBias : uint8_t {
   kQkv,         // Queries, keys and values, whatever attention_bias says.
   kByField,     // All or none, as attention_bias says.
   kByQkvField,  // Queries, keys and values, as qkv_bias says; if it is absent, they have them.
+  // The same by attention_bias; outputs by the family's own field, if it has one.
+  kQkvByField,
+  kByUseBias,  // All or none, those of the feed-forward included, as use_bias says.
 };
 
 // Which fields give the window of attention, and to which layers. Except for kIgnored and kAll,
@@ -40,6 +43,8 @@ enum class RopeFields : uint8_t {
                          // layers without a window and rope_local_base_freq for the others.
   kPhi3,                 // For all layers, with a partial_rotary_factor.
   kLfm3,  // An object for each type of layers, which may be of the type proportional.
+  kOlmo3,    // As Gemma 3, but the older form has no field for the base of layers with a window.
+  kPartial,  // For all layers, with a partial_rotary_factor.
 };
 
 // Multipliers that have fields, or that the family always has; see WeightFolding.
@@ -118,6 +123,7 @@ struct Family {
   float rms_norm_eps = 1e-6f;
   bool tie_word_embeddings = false;
   AttentionBias attention_bias = AttentionBias::kNone;
+  std::string_view output_bias_field = {};  // With kQkvByField.
   bool uses_mlp_bias = false;
   bool qk_norm = false;
   bool joint_qk_norm = false;
@@ -127,8 +133,12 @@ struct Family {
   Window window = Window::kIgnored;
   uint32_t sliding_window = 0;          // Default.
   uint32_t sliding_window_pattern = 0;  // Default of n, for kPattern.
+  // Layers without a window have no rope in a model that has windows.
+  bool only_windows_have_rope = false;
   RopeFields rope_fields = RopeFields::kShared;
   float rope_theta = 10000.0f;
+  double partial_rotary_factor = 1.0;  // Default, with kPartial.
+  bool has_interleaved_rope = false;   // Channels 2 * i and 2 * i + 1 are rotated together.
   Multipliers multipliers = Multipliers::kNone;
   std::optional<float> attn_logit_softcapping = {};  // Default, if it is an own field.
   std::optional<float> final_logit_softcapping = {};

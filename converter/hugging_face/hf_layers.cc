@@ -96,7 +96,10 @@ Result<uint32_t> ReadWindow(const JsonFields& fields, const Family& family) {
   }
   // Null switches the default off, too.
   const bool is_null = fields.Find(kName) == nullptr && fields.object().contains(kName);
-  return fields.Integer(kName, is_null ? 0 : family.sliding_window);
+  CRIA_ASSIGN_OR_RETURN(const uint32_t window,
+                        fields.Integer(kName, is_null ? 0 : family.sliding_window));
+  if (window != 0 || is_null || !family.only_windows_have_rope) return window;
+  return fields.Bad(ErrorCode::kUnsupported, kName, "is 0; null means that there is no window");
 }
 
 // Which layers have rope: all, or as no_rope_layers says, which has 1 for layers with rope, or all
@@ -251,7 +254,8 @@ Status ReadHfLayers(const JsonFields& fields, const Family& family, ModelConfig&
       layers.push_back(convolution);
     } else {
       layers.push_back(is_sliding[i] ? sliding : full);
-      layers.back().no_rope = !has_rope[i];
+      const bool has_none = family.only_windows_have_rope && window != 0 && !is_sliding[i];
+      layers.back().no_rope = !has_rope[i] || has_none;
     }
     layers.back().dense_mlp = is_dense[i];
   }

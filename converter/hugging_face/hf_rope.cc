@@ -72,19 +72,26 @@ Status RefusePartialRotary(const JsonFields& rope) {
 }
 
 // Reads how many channels of a head are rotated. A factor in the object has precedence over one
-// outside it.
-Status ReadRotaryDim(const JsonFields& fields, const RopeObjects& found, ModelConfig& config) {
+// outside it; without any, it is the family's, and null outside is 1.
+Status ReadRotaryDim(const JsonFields& fields, const RopeObjects& found, const Family& family,
+                     ModelConfig& config) {
   const bool is_inside = found.any() != nullptr && found.any()->contains(kPartialRotaryFactor);
   const JsonFields owner =
       is_inside ? JsonFields(*found.any(), fields.where(), found.name()) : fields;
   const json* value = owner.Find(kPartialRotaryFactor);
-  if (value == nullptr && !is_inside) return {};
-  const double factor = value != nullptr && value->is_number() ? value->get<double>() : 0.0;
+  if (value == nullptr && !is_inside && fields.object().contains(kPartialRotaryFactor)) return {};
+  const bool is_absent = value == nullptr && !is_inside;
+  const double factor = is_absent                                ? family.partial_rotary_factor
+                        : value != nullptr && value->is_number() ? value->get<double>()
+                                                                 : 0.0;
   const double rotated = config.head_dim * factor;
   if (!(rotated >= 2.0 && factor <= 1.0) || static_cast<uint32_t>(rotated) % 2 != 0) {
     return owner.Bad(ErrorCode::kUnsupported, kPartialRotaryFactor,
                      Format("is {}, but must make an even part of a head of {} channels",
-                            value == nullptr ? "null" : JsonFields::Text(*value), config.head_dim));
+                            is_absent          ? Format("{}", factor)
+                            : value == nullptr ? "null"
+                                               : JsonFields::Text(*value),
+                            config.head_dim));
   }
   const auto rotary_dim = static_cast<uint32_t>(rotated);
   config.rotary_dim = rotary_dim == config.head_dim ? 0 : rotary_dim;
@@ -113,15 +120,35 @@ Status ReadQueryScaling(const JsonFields& rope, const RopeScaling& scaling, Mode
   return {};
 }
 
+// In layers with a window, Olmo 3 has the base of the family, unless their object has another.
+Result<float> ReadOlmo3WindowTheta(const JsonFields& fields, const Family& family,
+                                   const RopeObjects& found) {
+  constexpr std::string_view kTheta = "rope_theta";
+  CRIA_ASSIGN_OR_RETURN(const float outer, fields.Number(kTheta, family.rope_theta));
+  const json* own = found.parameters;
+  if (own != nullptr && own->contains(kSlidingAttention)) own = &own->at(kSlidingAttention);
+  const bool has_own = own != nullptr && own->is_object() && own->contains(kTheta);
+  if (outer == family.rope_theta || has_own) return family.rope_theta;
+  return fields.Bad(ErrorCode::kUnsupported, kTheta,
+                    Format("is {}, but layers with a window have {} then; give each type of layers "
+                           "its own in rope_parameters",
+                           outer, family.rope_theta));
+}
+
 // For layers with and without a window, the older form has different fields.
 Status ReadGemma3Rope(const JsonFields& fields, const Family& family, std::string_view layer_type,
                       const ModelConfig& config, LayerKind& kind) {
   constexpr float kDefaultLocalTheta = 10000.0f;
   const bool is_full = layer_type == kFullAttention;
-  CRIA_ASSIGN_OR_RETURN(kind.rope_theta,
-                        is_full ? fields.Number("rope_theta", family.rope_theta)
-                                : fields.Number("rope_local_base_freq", kDefaultLocalTheta));
   CRIA_ASSIGN_OR_RETURN(const RopeObjects found, FindRope(fields));
+  if (is_full) {
+    CRIA_ASSIGN_OR_RETURN(kind.rope_theta, fields.Number("rope_theta", family.rope_theta));
+  } else if (family.rope_fields == RopeFields::kOlmo3) {
+    CRIA_ASSIGN_OR_RETURN(kind.rope_theta, ReadOlmo3WindowTheta(fields, family, found));
+  } else {
+    CRIA_ASSIGN_OR_RETURN(kind.rope_theta,
+                          fields.Number("rope_local_base_freq", kDefaultLocalTheta));
+  }
   if (found.any() == nullptr) return {};
   const JsonFields all(*found.any(), fields.where(), found.name());
   CRIA_ASSIGN_OR_RETURN(const bool is_nested, IsNestedByLayerType(fields, all));
@@ -168,7 +195,7 @@ Status ReadLfm3Rope(const JsonFields& fields, const Family& family, std::string_
 
 Status ReadHfRope(const JsonFields& fields, const Family& family, std::string_view layer_type,
                   ModelConfig& config, LayerKind& kind) {
-  if (family.rope_fields == RopeFields::kGemma3) {
+  if (family.rope_fields == RopeFields::kGemma3 || family.rope_fields == RopeFields::kOlmo3) {
     return ReadGemma3Rope(fields, family, layer_type, config, kind);
   }
   if (family.rope_fields == RopeFields::kLfm3) {
@@ -176,9 +203,9 @@ Status ReadHfRope(const JsonFields& fields, const Family& family, std::string_vi
   }
   CRIA_ASSIGN_OR_RETURN(kind.rope_theta, fields.Number("rope_theta", family.rope_theta));
   CRIA_ASSIGN_OR_RETURN(RopeObjects found, FindRope(fields));
-  if (family.rope_fields == RopeFields::kPhi3) {
-    CRIA_RETURN_IF_ERROR(ReadRotaryDim(fields, found, config));
-  }
+  const bool is_partial =
+      family.rope_fields == RopeFields::kPhi3 || family.rope_fields == RopeFields::kPartial;
+  if (is_partial) CRIA_RETURN_IF_ERROR(ReadRotaryDim(fields, found, family, config));
   json defaults;
   if (found.any() == nullptr) {
     if (family.default_rope_parameters.empty()) return {};
@@ -195,7 +222,7 @@ Status ReadHfRope(const JsonFields& fields, const Family& family, std::string_vi
                       "has objects for types of layers, which this architecture does not use");
   }
   CRIA_ASSIGN_OR_RETURN(const JsonFields rope, is_nested ? ObjectOf(all, layer_type) : all);
-  if (family.rope_fields != RopeFields::kPhi3) CRIA_RETURN_IF_ERROR(RefusePartialRotary(rope));
+  if (!is_partial) CRIA_RETURN_IF_ERROR(RefusePartialRotary(rope));
   CRIA_ASSIGN_OR_RETURN(kind.rope_theta, rope.Number("rope_theta", kind.rope_theta));
   CRIA_ASSIGN_OR_RETURN(kind.rope_scaling,
                         ReadHfRopeScaling(is_nested ? rope : fields, rope, family, config));

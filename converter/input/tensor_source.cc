@@ -25,10 +25,14 @@ std::string IndexText(const TensorSource& source, uint64_t element) {
 }
 
 // The stored row that is row `row` in half-split order.
-uint64_t StoredRow(uint64_t row, uint32_t interleaved_head_dim) {
-  if (interleaved_head_dim == 0) return row;
-  const uint64_t half = interleaved_head_dim / 2;
-  const uint64_t in_head = row % interleaved_head_dim;
+uint64_t StoredRow(uint64_t row, const TensorSource& source) {
+  const uint64_t head_dim = source.interleaved_head_dim;
+  if (head_dim == 0) return row;
+  const uint64_t rotated =
+      source.interleaved_channels == 0 ? head_dim : source.interleaved_channels;
+  const uint64_t half = rotated / 2;
+  const uint64_t in_head = row % head_dim;
+  if (in_head >= rotated) return row;
   return row - in_head + 2 * (in_head % half) + in_head / half;
 }
 
@@ -61,7 +65,7 @@ Status ReadRaw(const TensorSource& source, uint64_t first, uint64_t elements,
   const uint64_t row_elements = source.num_elements() / source.shape.front();
   const size_t row_bytes = BytesOf(source.type, row_elements);
   for (uint64_t i = 0; i < elements / row_elements; ++i) {
-    const uint64_t row = StoredRow(first / row_elements + i, source.interleaved_head_dim);
+    const uint64_t row = StoredRow(first / row_elements + i, source);
     CRIA_RETURN_IF_ERROR(ReadRow(source, row, raw.subspan(i * row_bytes, row_bytes)));
   }
   return {};

@@ -294,7 +294,7 @@ void ReferenceDecoder::NormalizeHeads(std::vector<double>& heads, const float* w
 }
 
 // Half-split order: element i of the first half and of the second half of a head, or of the part of
-// it that is turned, are a pair. The attention factor of YaRN and LongRoPE multiplies what is
+// it that is turned, are a pair; in GLM and ERNIE, neighbours are. The attention factor of YaRN and LongRoPE multiplies what is
 // turned.
 void ReferenceDecoder::RotateHeads(const Layer& layer, std::vector<double>& heads) const {
   if (layer.attention.no_rope) return;
@@ -304,12 +304,14 @@ void ReferenceDecoder::RotateHeads(const Layer& layer, std::vector<double>& head
   for (size_t start = 0; start < heads.size(); start += head_dim) {
     for (size_t i = 0; i < half; ++i) {
       const double angle = static_cast<double>(position_) * layer.rope_frequencies[i];
-      const double first = heads[start + i];
-      const double second = heads[start + half + i];
+      const size_t low = start + (model_.config.turns_neighbours ? 2 * i : i);
+      const size_t high = model_.config.turns_neighbours ? low + 1 : low + half;
+      const double first = heads[low];
+      const double second = heads[high];
       const double cosine = std::cos(angle) * scale;
       const double sine = std::sin(angle) * scale;
-      heads[start + i] = first * cosine - second * sine;
-      heads[start + half + i] = second * cosine + first * sine;
+      heads[low] = first * cosine - second * sine;
+      heads[high] = second * cosine + first * sine;
     }
   }
 }

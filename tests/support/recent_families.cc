@@ -11,9 +11,17 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::array<std::string_view, 4> kArchitectures = {
-    "Ministral3ForCausalLM", "Mistral3ForConditionalGeneration", "SmolVLMForConditionalGeneration",
-    "GraniteMoeHybridForCausalLM"};
+constexpr std::array<std::string_view, 10> kArchitectures = {
+    "Ministral3ForCausalLM",
+    "Mistral3ForConditionalGeneration",
+    "SmolVLMForConditionalGeneration",
+    "GraniteMoeHybridForCausalLM",
+    "Olmo3ForCausalLM",
+    "Exaone4ForCausalLM",
+    "Ernie4_5ForCausalLM",
+    "SeedOssForCausalLM",
+    "GlmForCausalLM",
+    "Glm4ForCausalLM"};
 
 std::string ArchitectureOf(const json& config) { return config.at("architectures").at(0); }
 
@@ -69,6 +77,34 @@ json GraniteHybrid() {
                         {"tie_word_embeddings", true}});
   fields.erase("head_dim");
   return fields;
+}
+
+json Olmo3() {
+  return WithFields(SizesOf("Olmo3ForCausalLM", "olmo3", 4),
+                    {{"sliding_window", 12}, {"rope_theta", 500000.0}});
+}
+
+json Exaone4() {
+  return WithFields(SizesOf("Exaone4ForCausalLM", "exaone4", 4),
+                    {{"sliding_window", 12}, {"sliding_window_pattern", 4}, {"rope_theta", 1e6}});
+}
+
+json Ernie() {
+  return WithFields(SizesOf("Ernie4_5ForCausalLM", "ernie4_5", 2),
+                    {{"rope_theta", 500000.0}, {"tie_word_embeddings", true}});
+}
+
+json SeedOss() {
+  return WithFields(SizesOf("SeedOssForCausalLM", "seed_oss", 2),
+                    {{"rope_theta", 1e7}, {"attention_bias", true}});
+}
+
+json Glm4() {
+  return WithFields(SizesOf("Glm4ForCausalLM", "glm4", 2),
+                    {{"rope_theta", 10000.0},
+                     {"partial_rotary_factor", 0.5},
+                     {"attention_bias", true},
+                     {"rms_norm_eps", 1.5625e-7}});
 }
 
 // A text model within one that sees pictures: `outer` has the fields around it.
@@ -135,12 +171,23 @@ class Lister {
     if (Is("granitemoehybrid")) {
       AddFused(layer + "shared_mlp.input_linear", layer + "shared_mlp.output_linear",
                Size("shared_intermediate_size"));
+    } else if (IsGlm()) {
+      AddFused(layer + "mlp.gate_up_proj", layer + "mlp.down_proj", Size("intermediate_size"));
     } else {
       AddFeedForward(layer + "mlp.");
     }
-    for (const char* norm : {"input_layernorm", "post_attention_layernorm"}) {
-      Add(layer + norm + ".weight", {Size("hidden_size")});
+    for (const char* norm : Norms()) Add(layer + norm + ".weight", {Size("hidden_size")});
+  }
+
+  bool IsGlm() const { return Is("glm") || Is("glm4"); }
+
+  std::vector<const char*> Norms() const {
+    if (Is("olmo3") || Is("exaone4")) {
+      return {"post_attention_layernorm", "post_feedforward_layernorm"};
     }
+    std::vector<const char*> norms = {"input_layernorm", "post_attention_layernorm"};
+    if (Is("glm4")) norms.insert(norms.end(), {"post_self_attn_layernorm", "post_mlp_layernorm"});
+    return norms;
   }
 
   void AddAttention(const std::string& module) {
@@ -148,11 +195,16 @@ class Lister {
     const size_t head_dim = config_.value("head_dim", hidden / Size("num_attention_heads"));
     const size_t queries = Size("num_attention_heads") * head_dim;
     const size_t keys = Size("num_key_value_heads") * head_dim;
-    const bool has_bias = Flag("attention_bias", false);
+    const bool has_bias = Flag("attention_bias", false) || Flag("use_bias", false);
+    const bool has_output_bias =
+        has_bias && !IsGlm() && (!Is("seed_oss") || Flag("attention_out_bias", false));
     AddLinear(module + "q_proj", queries, hidden, has_bias);
     AddLinear(module + "k_proj", keys, hidden, has_bias);
     AddLinear(module + "v_proj", keys, hidden, has_bias);
-    AddLinear(module + "o_proj", hidden, queries, has_bias);
+    AddLinear(module + "o_proj", hidden, queries, has_output_bias);
+    if (!Is("olmo3") && !Is("exaone4")) return;
+    Add(module + "q_norm.weight", {Is("olmo3") ? queries : head_dim});
+    Add(module + "k_norm.weight", {Is("olmo3") ? keys : head_dim});
   }
 
   void AddFused(const std::string& first, const std::string& second, size_t width) {
@@ -163,9 +215,10 @@ class Lister {
   void AddFeedForward(const std::string& module) {
     const size_t hidden = Size("hidden_size");
     const size_t width = Size("intermediate_size");
-    AddLinear(module + "gate_proj", width, hidden);
-    AddLinear(module + "up_proj", width, hidden);
-    AddLinear(module + "down_proj", hidden, width);
+    const bool has_bias = Flag("mlp_bias", false) || Flag("use_bias", false);
+    AddLinear(module + "gate_proj", width, hidden, has_bias);
+    AddLinear(module + "up_proj", width, hidden, has_bias);
+    AddLinear(module + "down_proj", hidden, width, has_bias);
   }
 
   json config_;
@@ -187,6 +240,27 @@ std::vector<FamilyCheckpoint> RecentFamilies() {
                      {"attention_bias", true},
                      {"tie_word_embeddings", false},
                      {"layer_types", {"full_attention", "attention", "full_attention"}}};
+  const json two_ropes = {
+      {"layer_types",
+       {"full_attention", "sliding_attention", "sliding_attention", "full_attention"}},
+      {"attention_bias", true},
+      {"rope_parameters",
+       {{"full_attention",
+         {{"rope_type", "yarn"},
+          {"rope_theta", 500000.0},
+          {"factor", 4.0},
+          {"attention_factor", 1.2},
+          {"original_max_position_embeddings", 32}}},
+        {"sliding_attention", {{"rope_type", "default"}, {"rope_theta", 10000.0}}}}}};
+  const json full = {{"sliding_window", nullptr},
+                     {"sliding_window_pattern", nullptr},
+                     {"tie_word_embeddings", true},
+                     {"layer_types", std::vector<std::string>(4, "full_attention")}};
+  const json biases = {{"use_bias", true}, {"head_dim", 24}, {"tie_word_embeddings", false}};
+  const json glm = {{"architectures", {"GlmForCausalLM"}},
+                    {"model_type", "glm"},
+                    {"partial_rotary_factor", 0.25},
+                    {"tie_word_embeddings", true}};
   const json llama = WithFields(SizesOf("LlamaForCausalLM", "llama", 2), {{"rope_theta", 10000.0}});
   return {{"Ministral3", Ministral3().dump(), "mistral3"},
           {"Ministral3Window", WithFields(Ministral3(), window).dump(), ""},
@@ -203,7 +277,18 @@ std::vector<FamilyCheckpoint> RecentFamilies() {
                .dump(),
            ""},
           {"GraniteHybrid", GraniteHybrid().dump(), "granitehybrid"},
-          {"GraniteHybridNope", WithFields(GraniteHybrid(), nope).dump(), "granitehybrid"}};
+          {"GraniteHybridNope", WithFields(GraniteHybrid(), nope).dump(), "granitehybrid"},
+          {"Olmo3", Olmo3().dump(), "olmo2"},
+          {"Olmo3TwoRopes", WithFields(Olmo3(), two_ropes).dump(), ""},
+          {"Exaone4", Exaone4().dump(), "exaone4"},
+          {"Exaone4Full", WithFields(Exaone4(), full).dump(), "exaone4"},
+          {"Ernie", Ernie().dump(), "ernie4_5"},
+          {"ErnieBiases", WithFields(Ernie(), biases).dump(), ""},
+          {"SeedOss", SeedOss().dump(), "seed_oss"},
+          {"SeedOssBiases",
+           WithFields(SeedOss(), {{"attention_out_bias", true}, {"mlp_bias", true}}).dump(), ""},
+          {"Glm", WithFields(Glm4(), glm).dump(), ""},
+          {"Glm4", Glm4().dump(), "glm4"}};
 }
 
 bool IsRecentFamily(const std::string& config_json) {
