@@ -100,10 +100,14 @@ void Attend(const ThreadPool& threads, const ModelConfig& config, const LayerKin
     for (size_t i = 0; i < num_heads + num_kv_heads; ++i) {
       const auto head = qkv.row(row).subspan(i * head_dim, head_dim);
       const std::vector<float>& norm = i < num_heads ? weights.q_norm : weights.k_norm;
-      if (config.qk_norm) Normalize(head, norm, config.rms_norm_eps, head);
-      if (kind.no_rope) continue;
-      Rotate(head.first(rotary_channels), rope.cosines.data() + rope_row,
-             rope.sines.data() + rope_row);
+      if (config.qk_norm && !config.qk_norm_after_rope) {
+        Normalize(head, norm, config.rms_norm_eps, head);
+      }
+      if (!kind.no_rope) {
+        Rotate(head.first(rotary_channels), rope.cosines.data() + rope_row,
+               rope.sines.data() + rope_row);
+      }
+      if (config.qk_norm_after_rope) Normalize(head, norm, config.rms_norm_eps, head);
     }
     if (const float factor = config.query_factor(row % window_tokens); factor != 1.0f) {
       for (float& query : qkv.row(row).first(config.query_channels())) query *= factor;

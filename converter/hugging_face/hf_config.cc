@@ -244,6 +244,7 @@ Result<HfModel> ReadFields(const JsonFields& fields, const Family& family) {
   config.architecture =
       family.shown_architecture.empty() ? family.architecture : family.shown_architecture;
   config.qk_norm = family.qk_norm;
+  config.qk_norm_after_rope = family.qk_norm_after_rope;
   config.joint_qk_norm = family.joint_qk_norm;
   config.norm_placement = family.norm_placement;
   CRIA_RETURN_IF_ERROR(ReadActivations(fields, family, config));

@@ -73,6 +73,11 @@ constexpr std::array kGlm4Modules = {
     LayerModule{"post_attention_layernorm", "pre_feedforward_layernorm"},
     LayerModule{"post_mlp_layernorm", "post_feedforward_layernorm"}};
 
+// The class has the norms whatever the field says.
+constexpr std::array<Name, 1> kHunyuanFields = {"use_qk_norm"};
+constexpr std::array kHunyuanModules = {LayerModule{"self_attn.query_layernorm", "self_attn.q_norm"},
+                                        LayerModule{"self_attn.key_layernorm", "self_attn.k_norm"}};
+
 constexpr ExpertFields kMixtralExperts = {.num_experts = "num_local_experts",
                                           .num_experts_alias = "num_experts",
                                           .default_num_experts = 8,
@@ -338,6 +343,16 @@ constexpr std::array kFamilies = {
            .uses_mlp_bias = true,
            .window = Window::kRefused,
            .never_null = kSeedOssNeverNull},
+    Family{.architecture = "HunYuanDenseV1ForCausalLM",
+           .model_type = "hunyuan_v1_dense",
+           .rms_norm_eps = 1e-5f,
+           .attention_bias = AttentionBias::kByField,
+           .qk_norm = true,
+           .qk_norm_after_rope = true,
+           .window = Window::kRefused,
+           .has_ntk_alpha = true,
+           .layer_modules = kHunyuanModules,
+           .own_fields = kHunyuanFields},
     Family{.architecture = "GlmForCausalLM",
            .model_type = "glm",
            .num_key_value_heads = 2,

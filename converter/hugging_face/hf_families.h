@@ -126,6 +126,7 @@ struct Family {
   std::string_view output_bias_field = {};  // With kQkvByField.
   bool uses_mlp_bias = false;
   bool qk_norm = false;
+  bool qk_norm_after_rope = false;
   bool joint_qk_norm = false;
   NormPlacement norm_placement = NormPlacement::kBefore;
   std::string_view activation_field = "hidden_act";
@@ -144,6 +145,8 @@ struct Family {
   std::optional<float> final_logit_softcapping = {};
   // Parameters of rope in place of absent ones, as JSON. Then a rope_theta outside them is not used.
   std::string_view default_rope_parameters = {};
+  // With the type dynamic, alpha makes the base larger, for all lengths of text.
+  bool has_ntk_alpha = false;
   bool has_query_scaling = false;      // llama_4_scaling_beta, among the parameters of rope.
   bool has_fused_projections = false;  // qkv_proj and gate_up_proj.
   // Whether layers have rope only if position_embedding_type is "rope".

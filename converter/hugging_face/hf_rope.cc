@@ -1,6 +1,7 @@
 #include "converter/hugging_face/hf_rope.h"
 
 #include <array>
+#include <cmath>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -95,6 +96,26 @@ Status ReadRotaryDim(const JsonFields& fields, const RopeObjects& found, const F
   }
   const auto rotary_dim = static_cast<uint32_t>(rotated);
   config.rotary_dim = rotary_dim == config.head_dim ? 0 : rotary_dim;
+  return {};
+}
+
+// Whether alpha is used: with another type, it would be ignored.
+bool HasNtkAlpha(const JsonFields& rope) {
+  const json* type = rope.Find("rope_type") != nullptr ? rope.Find("rope_type") : rope.Find("type");
+  return rope.Find("alpha") != nullptr && type != nullptr && *type == "dynamic";
+}
+
+Status ReadNtkAlpha(const JsonFields& rope, const ModelConfig& config, LayerKind& kind) {
+  constexpr std::string_view kAlpha = "alpha";
+  CRIA_ASSIGN_OR_RETURN(const float alpha, rope.Number(kAlpha));
+  const double channels = config.head_dim;
+  if (!(alpha > 0.0f) || config.head_dim < 4) {
+    return rope.Bad(ErrorCode::kUnsupported, kAlpha,
+                    Format("is {} with heads of {} channels, but must be more than 0, with 4 or more",
+                           alpha, config.head_dim));
+  }
+  kind.rope_theta =
+      static_cast<float>(kind.rope_theta * std::pow(double{alpha}, channels / (channels - 2.0)));
   return {};
 }
 
@@ -224,8 +245,15 @@ Status ReadHfRope(const JsonFields& fields, const Family& family, std::string_vi
   CRIA_ASSIGN_OR_RETURN(const JsonFields rope, is_nested ? ObjectOf(all, layer_type) : all);
   if (!is_partial) CRIA_RETURN_IF_ERROR(RefusePartialRotary(rope));
   CRIA_ASSIGN_OR_RETURN(kind.rope_theta, rope.Number("rope_theta", kind.rope_theta));
+  if (family.has_ntk_alpha && HasNtkAlpha(rope)) return ReadNtkAlpha(rope, config, kind);
   CRIA_ASSIGN_OR_RETURN(kind.rope_scaling,
                         ReadHfRopeScaling(is_nested ? rope : fields, rope, family, config));
+  if (family.qk_norm_after_rope && kind.rope_scaling.attention_factor != 1.0f) {
+    // The norms would nearly undo it.
+    return rope.Bad(ErrorCode::kUnsupported, "attention_factor",
+                    Format("is {}, which this version does not support for this architecture",
+                           kind.rope_scaling.attention_factor));
+  }
   if (family.has_query_scaling) return ReadQueryScaling(rope, kind.rope_scaling, config);
   return {};
 }

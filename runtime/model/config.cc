@@ -352,6 +352,9 @@ Status ValidateConfig(const ModelConfig& config) {
   if (config.qk_norm && config.joint_qk_norm) {
     return Fail(ErrorCode::kInvalidFile, "qk_norm and joint_qk_norm are both true");
   }
+  if (config.qk_norm_after_rope && !config.qk_norm) {
+    return Fail(ErrorCode::kInvalidFile, "qk_norm_after_rope is true, but qk_norm is not");
+  }
   if ((config.llama_4_scaling_beta == 0.0f) != (config.llama_4_scaling_positions == 0)) {
     return Fail(ErrorCode::kInvalidFile,
                 "one of llama_4_scaling_beta and llama_4_scaling_positions is 0, but not both");

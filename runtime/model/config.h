@@ -136,6 +136,9 @@ struct ModelConfig {
   // Queries of later positions are multiplied by query_factor(); 0: they are not, and both are 0.
   float llama_4_scaling_beta = 0.0f;
   uint32_t llama_4_scaling_positions = 0;
+  // With qk_norm: heads are normalized after rope. The weights of keys' norms are 1 then, so that
+  // keys of the cache can be turned to other positions.
+  bool qk_norm_after_rope = false;
 
   const LayerKind& layer_kind(size_t layer) const {
     return layer_kinds[kind_of_layer.empty() ? 0 : kind_of_layer[layer]];

@@ -261,6 +261,10 @@ inline constexpr std::tuple kModelConfigFields = {
                 .max = kMaxPositions,
                 .is_feature = true,
                 .is_omitted_if_zero = true},
+    ConfigField{.name = "qk_norm_after_rope",
+                .member = &ModelConfig::qk_norm_after_rope,
+                .is_feature = true,
+                .is_omitted_if_zero = true},
 };
 
 // The field's value in `owner`, which has the table that the field is from.

@@ -130,7 +130,8 @@ Offset<schema::Config> BuildConfig(FlatBufferBuilder& builder, const TestModelFi
       config.shared_expert_intermediate_size, config.shared_expert_gate, first.no_rope,
       first.dense_mlp, first.short_conv, config.conv_L_cache, config.conv_bias,
       static_cast<schema::ScoringFunc>(config.scoring_func), config.use_expert_bias,
-      config.use_attention_gate, config.llama_4_scaling_beta, config.llama_4_scaling_positions);
+      config.use_attention_gate, config.llama_4_scaling_beta, config.llama_4_scaling_positions,
+      config.qk_norm_after_rope);
 }
 
 Offset<schema::Tokenizer> BuildTokenizer(FlatBufferBuilder& builder, const TestModelFile& file) {

@@ -1,5 +1,6 @@
 #include "reference/hugging_face_recent.h"
 
+#include <cmath>
 #include <stdexcept>
 #include <vector>
 
@@ -120,6 +121,23 @@ void ReadSeedOss(const json& fields, ReferenceConfig& config) {
   SetLayers(config);
 }
 
+// With alpha, "dynamic" frequencies are those of a base that alpha stretches once and for all.
+void ReadHunyuan(const json& fields, ReferenceConfig& config) {
+  config.rms_norm_eps = FieldOr(fields, "rms_norm_eps", 1e-5);
+  config.qk_norm = config.norms_after_rope = true;
+  SetAttentionBias(fields, config);
+  config.modules = {{"self_attn.q_norm", "self_attn.query_layernorm"},
+                    {"self_attn.k_norm", "self_attn.key_layernorm"}};
+  const json rope = RopeOf(fields);
+  const double alpha = rope.is_null() ? 0.0 : FieldOr(rope, "alpha", 0.0);
+  if (alpha != 0.0) {
+    const auto d = static_cast<double>(config.head_dim);
+    config.rope_theta *= std::pow(alpha, d / (d - 2.0));
+    config.rope_scaling = {};
+  }
+  SetLayers(config);
+}
+
 // Of both generations.
 void ReadGlm(const json& fields, ReferenceConfig& config) {
   config.head_dim = FieldOr<size_t>(fields, "head_dim", 128);
@@ -152,6 +170,8 @@ bool ReadRecentFamily(const json& fields, ReferenceConfig& config) {
     ReadErnie(fields, config);
   } else if (config.architecture == "SeedOssForCausalLM") {
     ReadSeedOss(fields, config);
+  } else if (config.architecture == "HunYuanDenseV1ForCausalLM") {
+    ReadHunyuan(fields, config);
   } else if (config.architecture == "GlmForCausalLM" ||
              config.architecture == "Glm4ForCausalLM") {
     ReadGlm(fields, config);

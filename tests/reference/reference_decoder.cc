@@ -363,10 +363,14 @@ std::vector<double> ReferenceDecoder::AttentionOf(Layer& layer, const std::vecto
       MatrixTimesVector(layer.q_proj, query_channels, normed, layer.q_bias);
   std::vector<double> keys =
       MatrixTimesVector(layer.k_proj, key_value_channels, normed, layer.k_bias);
-  NormalizeHeads(queries, layer.q_norm);
-  NormalizeHeads(keys, layer.k_norm);
+  const auto normalize = [&] {
+    NormalizeHeads(queries, layer.q_norm);
+    NormalizeHeads(keys, layer.k_norm);
+  };
+  if (!c.norms_after_rope) normalize();
   RotateHeads(layer, queries);
   RotateHeads(layer, keys);
+  if (c.norms_after_rope) normalize();  // Hunyuan.
   if (c.query_scale_positions != 0) {  // Ministral 3, by the scaling of Llama 4.
     const double times = std::floor(static_cast<double>(position_) /
                                     static_cast<double>(c.query_scale_positions));

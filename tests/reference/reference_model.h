@@ -92,6 +92,7 @@ struct ReferenceConfig {
   double norm_weight_offset = 0.0;  // A norm multiplies by this plus its weight.
   bool joint_qk_norm = false;       // One norm of all heads of queries, one of all heads of keys.
   size_t rotary_dim = 0;            // How much of each head is turned; 0: all.
+  bool norms_after_rope = false;    // With qk_norm: of heads that are turned already.
   bool turns_neighbours = false;    // Pairs are of elements 2 i and 2 i + 1, not of halves.
   double score_scale = 0.0;         // The factor of query times key; 0: 1 / sqrt(head_dim).
   double attn_logit_softcapping = 0.0;  // 0: none.

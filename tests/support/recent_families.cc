@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::array<std::string_view, 10> kArchitectures = {
+constexpr std::array<std::string_view, 11> kArchitectures = {
     "Ministral3ForCausalLM",
     "Mistral3ForConditionalGeneration",
     "SmolVLMForConditionalGeneration",
@@ -20,6 +20,7 @@ constexpr std::array<std::string_view, 10> kArchitectures = {
     "Exaone4ForCausalLM",
     "Ernie4_5ForCausalLM",
     "SeedOssForCausalLM",
+    "HunYuanDenseV1ForCausalLM",
     "GlmForCausalLM",
     "Glm4ForCausalLM"};
 
@@ -67,7 +68,6 @@ json GraniteHybrid() {
                        {{"layer_types", {"attention", "attention", "attention"}},
                         {"shared_intermediate_size", 96},
                         {"num_local_experts", 0},
-                        {"num_experts_per_tok", 0},
                         {"position_embedding_type", "rope"},
                         {"embedding_multiplier", 6.0},
                         {"attention_multiplier", 0.125},
@@ -97,6 +97,21 @@ json Ernie() {
 json SeedOss() {
   return WithFields(SizesOf("SeedOssForCausalLM", "seed_oss", 2),
                     {{"rope_theta", 1e7}, {"attention_bias", true}});
+}
+
+json Hunyuan() {
+  return WithFields(SizesOf("HunYuanDenseV1ForCausalLM", "hunyuan_v1_dense", 2),
+                    {{"rope_theta", 10000.0},
+                     {"use_qk_norm", true},
+                     {"tie_word_embeddings", true},
+                     {"rope_scaling",
+                      {{"type", "dynamic"},
+                       {"alpha", 50.0},
+                       {"factor", 1.0},
+                       {"beta_fast", 32},
+                       {"beta_slow", 1},
+                       {"mscale", 1.0},
+                       {"mscale_all_dim", 0.0}}}});
 }
 
 json Glm4() {
@@ -202,6 +217,10 @@ class Lister {
     AddLinear(module + "k_proj", keys, hidden, has_bias);
     AddLinear(module + "v_proj", keys, hidden, has_bias);
     AddLinear(module + "o_proj", hidden, queries, has_output_bias);
+    if (Is("hunyuan_v1_dense")) {
+      Add(module + "query_layernorm.weight", {head_dim});
+      Add(module + "key_layernorm.weight", {head_dim});
+    }
     if (!Is("olmo3") && !Is("exaone4")) return;
     Add(module + "q_norm.weight", {Is("olmo3") ? queries : head_dim});
     Add(module + "k_norm.weight", {Is("olmo3") ? keys : head_dim});
@@ -257,6 +276,9 @@ std::vector<FamilyCheckpoint> RecentFamilies() {
                      {"tie_word_embeddings", true},
                      {"layer_types", std::vector<std::string>(4, "full_attention")}};
   const json biases = {{"use_bias", true}, {"head_dim", 24}, {"tie_word_embeddings", false}};
+  const json hunyuan = {{"attention_bias", true},
+                        {"tie_word_embeddings", false},
+                        {"rope_scaling", {{"rope_type", "linear"}, {"factor", 2.0}}}};
   const json glm = {{"architectures", {"GlmForCausalLM"}},
                     {"model_type", "glm"},
                     {"partial_rotary_factor", 0.25},
@@ -287,6 +309,8 @@ std::vector<FamilyCheckpoint> RecentFamilies() {
           {"SeedOss", SeedOss().dump(), "seed_oss"},
           {"SeedOssBiases",
            WithFields(SeedOss(), {{"attention_out_bias", true}, {"mlp_bias", true}}).dump(), ""},
+          {"Hunyuan", Hunyuan().dump(), "hunyuan-dense"},
+          {"HunyuanBiases", WithFields(Hunyuan(), hunyuan).dump(), ""},
           {"Glm", WithFields(Glm4(), glm).dump(), ""},
           {"Glm4", Glm4().dump(), "glm4"}};
 }
