@@ -39,6 +39,13 @@ float Gelu(HiddenAct act, float x) {
   return x / (1.0f + Exponential(std::min(-twice_z, 88.0f)));
 }
 
+// `numbers` are those of a layer.
+float Xielu(std::span<const float> numbers, float x) {
+  const float linear = numbers[2] * x;
+  if (x > 0.0f) return numbers[0] * x * x + linear;
+  return numbers[1] * (Exponential(std::min(x, numbers[3])) - 1.0f - x) + linear;
+}
+
 void Rotate(std::span<float> head, const float* cosines, const float* sines) {
   const size_t half = head.size() / 2;
   for (size_t i = 0; i < half; ++i) {
@@ -174,6 +181,16 @@ void Activate(const ThreadPool& threads, HiddenAct act, ConstMatrixView gate_up,
       return;
     }
     for (size_t i = 0; i < size; ++i) output(row, i) = up[i] * Gelu(act, gate[i]);
+  });
+}
+
+void ActivateUngated(const ThreadPool& threads, HiddenAct act, std::span<const float> xielu,
+                     ConstMatrixView up, MatrixView output) {
+  ForEachRow(threads, output.rows, [&](size_t row) {
+    for (size_t i = 0; i < output.columns; ++i) {
+      const float x = up(row, i);
+      output(row, i) = act == HiddenAct::kXielu ? Xielu(xielu, x) : x > 0.0f ? x * x : 0.0f;
+    }
   });
 }
 

@@ -10,6 +10,7 @@
 #include "converter/expert_tensors.h"
 #include "converter/fused_tensors.h"
 #include "converter/hugging_face/hf_config.h"
+#include "converter/hugging_face/hf_xielu.h"
 #include "converter/hugging_face/safetensors.h"
 #include "converter/input/json_file.h"
 #include "converter/input/whole_file.h"
@@ -181,6 +182,7 @@ Result<Checkpoint> OpenHfCheckpoint(const std::filesystem::path& folder) {
     checkpoint.config.tie_word_embeddings = false;
   }
   CRIA_RETURN_IF_ERROR(RenameModules(model.layer_modules, checkpoint));
+  CRIA_RETURN_IF_ERROR(ReadHfXielu(checkpoint));
   if (model.has_interleaved_rope) MarkInterleaved(checkpoint);
   if (model.has_fused_projections) CRIA_RETURN_IF_ERROR(SplitFusedTensors(checkpoint));
   if (model.has_lfm2_names) CRIA_RETURN_IF_ERROR(RenameLfm2Tensors(checkpoint));

@@ -107,6 +107,14 @@ Result<HiddenAct> ReadActivation(const JsonFields& fields, std::string_view name
   if (family.multipliers == Multipliers::kGemma && activation == "gelu") {
     activation = family.activation;
   }
+  if (!family.has_gate) {
+    if (activation == family.activation) {
+      return activation == "xielu" ? HiddenAct::kXielu : HiddenAct::kRelu2;
+    }
+    return fields.Bad(ErrorCode::kUnsupported, name,
+                      Format("is \"{}\"; this version supports {} for this architecture",
+                             Quotable(activation), family.activation));
+  }
   const auto* found = std::ranges::find(kActivations, activation, &Activation::name);
   if (found != kActivations.end()) return found->kind;
   return fields.Bad(ErrorCode::kUnsupported, name,
@@ -245,14 +253,20 @@ Result<HfModel> ReadFields(const JsonFields& fields, const Family& family) {
       family.shown_architecture.empty() ? family.architecture : family.shown_architecture;
   config.qk_norm = family.qk_norm;
   config.qk_norm_after_rope = family.qk_norm_after_rope;
+  config.ungated_mlp = !family.has_gate;
   config.joint_qk_norm = family.joint_qk_norm;
   config.norm_placement = family.norm_placement;
   CRIA_RETURN_IF_ERROR(ReadActivations(fields, family, config));
   CRIA_RETURN_IF_ERROR(ReadSizes(fields, family, config));
+  const size_t num_layers = std::min(config.num_hidden_layers, kMaxHiddenLayers);
   CRIA_ASSIGN_OR_RETURN(config.rms_norm_eps,
                         fields.Number(family.rms_norm_eps_field, family.rms_norm_eps));
   CRIA_ASSIGN_OR_RETURN(config.tie_word_embeddings,
                         fields.Bool("tie_word_embeddings", family.tie_word_embeddings));
+  // The class's first numbers; tensors have others.
+  for (size_t i = 0; config.hidden_act == HiddenAct::kXielu && i < num_layers; ++i) {
+    config.xielu.insert(config.xielu.end(), {0.8f, 0.8f, 0.5f, -1e-6f});
+  }
   CRIA_RETURN_IF_ERROR(ReadBiases(fields, family, config));
   CRIA_RETURN_IF_ERROR(ReadHfSoftCaps(fields, family, config));
   CRIA_RETURN_IF_ERROR(ReadHfShortConv(fields, family, config));

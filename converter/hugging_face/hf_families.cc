@@ -154,6 +154,13 @@ constexpr std::string_view kMinistral3Rope =
         "beta_slow": 1.0, "mscale": 1.0, "mscale_all_dim": 1.0,
         "original_max_position_embeddings": 16384, "llama_4_scaling_beta": 0.1})";
 
+constexpr std::string_view kApertusRope =
+    R"({"rope_type": "llama3", "rope_theta": 12000000.0, "factor": 8.0, "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0, "original_max_position_embeddings": 8192})";
+constexpr std::array kApertusModules = {
+    LayerModule{"attention_layernorm", "input_layernorm"},
+    LayerModule{"feedforward_layernorm", "post_attention_layernorm"}};
+
 constexpr DefaultSizes kGemma3Sizes = {.hidden_size = 2304,
                                        .intermediate_size = 9216,
                                        .num_hidden_layers = 26,
@@ -353,6 +360,25 @@ constexpr std::array kFamilies = {
            .has_ntk_alpha = true,
            .layer_modules = kHunyuanModules,
            .own_fields = kHunyuanFields},
+    Family{.architecture = "ArceeForCausalLM",
+           .model_type = "arcee",
+           .rms_norm_eps = 1e-5f,
+           .attention_bias = AttentionBias::kByField,
+           .uses_mlp_bias = true,
+           .activation = "relu2",
+           .has_gate = false,
+           .window = Window::kRefused},
+    Family{.architecture = "ApertusForCausalLM",
+           .model_type = "apertus",
+           .rms_norm_eps = 1e-5f,
+           .attention_bias = AttentionBias::kByField,
+           .qk_norm = true,
+           .activation = "xielu",
+           .has_gate = false,
+           .window = Window::kRefused,
+           .rope_theta = 12000000.0f,
+           .default_rope_parameters = kApertusRope,
+           .layer_modules = kApertusModules},
     Family{.architecture = "GlmForCausalLM",
            .model_type = "glm",
            .num_key_value_heads = 2,

@@ -131,6 +131,7 @@ struct Family {
   NormPlacement norm_placement = NormPlacement::kBefore;
   std::string_view activation_field = "hidden_act";
   std::string_view activation = "silu";
+  bool has_gate = true;  // Of the feed-forward; otherwise no other activation is known.
   Window window = Window::kIgnored;
   uint32_t sliding_window = 0;          // Default.
   uint32_t sliding_window_pattern = 0;  // Default of n, for kPattern.

@@ -116,6 +116,7 @@ Offset<schema::Config> BuildConfig(FlatBufferBuilder& builder, const TestModelFi
   const auto layer_kinds = kinds.empty() ? 0 : builder.CreateVector(kinds);
   const auto kind_of_layer =
       file.kind_of_layer.empty() ? 0 : builder.CreateVector(file.kind_of_layer);
+  const auto xielu = config.xielu.empty() ? 0 : builder.CreateVector(config.xielu);
   return schema::CreateConfig(
       builder, builder.CreateString(config.architecture), config.hidden_size,
       config.intermediate_size, config.num_hidden_layers, config.num_attention_heads,
@@ -131,7 +132,7 @@ Offset<schema::Config> BuildConfig(FlatBufferBuilder& builder, const TestModelFi
       first.dense_mlp, first.short_conv, config.conv_L_cache, config.conv_bias,
       static_cast<schema::ScoringFunc>(config.scoring_func), config.use_expert_bias,
       config.use_attention_gate, config.llama_4_scaling_beta, config.llama_4_scaling_positions,
-      config.qk_norm_after_rope);
+      config.qk_norm_after_rope, config.ungated_mlp, xielu);
 }
 
 Offset<schema::Tokenizer> BuildTokenizer(FlatBufferBuilder& builder, const TestModelFile& file) {

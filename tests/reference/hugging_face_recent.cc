@@ -138,6 +138,36 @@ void ReadHunyuan(const json& fields, ReferenceConfig& config) {
   SetLayers(config);
 }
 
+void ReadArcee(const json& fields, ReferenceConfig& config) {
+  config.rms_norm_eps = FieldOr(fields, "rms_norm_eps", 1e-5);
+  config.has_gate = false;
+  config.activation = ReferenceActivation::kSquaredRelu;
+  config.mlp_bias = FieldOr(fields, "mlp_bias", false);
+  SetAttentionBias(fields, config);
+  SetLayers(config);
+}
+
+void ReadApertus(const json& fields, ReferenceConfig& config) {
+  config.rms_norm_eps = FieldOr(fields, "rms_norm_eps", 1e-5);
+  config.has_gate = false;
+  config.activation = ReferenceActivation::kXielu;
+  config.qk_norm = true;
+  config.modules = {{"input_layernorm", "attention_layernorm"},
+                    {"post_attention_layernorm", "feedforward_layernorm"}};
+  SetAttentionBias(fields, config);
+  const json rope = RopeOf(fields);
+  if (rope.is_null()) {
+    config.rope_theta = 12e6;
+    config.rope_scaling = {.type = ReferenceRopeScaling::Type::kLlama3,
+                           .factor = 8.0,
+                           .original_max_position_embeddings = 8192};
+  } else {
+    config.rope_theta = FieldOr(rope, "rope_theta", FieldOr(fields, "rope_theta", 12e6));
+    config.rope_scaling = ReadRopeScaling(rope);
+  }
+  SetLayers(config);
+}
+
 // Of both generations.
 void ReadGlm(const json& fields, ReferenceConfig& config) {
   config.head_dim = FieldOr<size_t>(fields, "head_dim", 128);
@@ -172,6 +202,10 @@ bool ReadRecentFamily(const json& fields, ReferenceConfig& config) {
     ReadSeedOss(fields, config);
   } else if (config.architecture == "HunYuanDenseV1ForCausalLM") {
     ReadHunyuan(fields, config);
+  } else if (config.architecture == "ArceeForCausalLM") {
+    ReadArcee(fields, config);
+  } else if (config.architecture == "ApertusForCausalLM") {
+    ReadApertus(fields, config);
   } else if (config.architecture == "GlmForCausalLM" ||
              config.architecture == "Glm4ForCausalLM") {
     ReadGlm(fields, config);

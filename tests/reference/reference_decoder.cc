@@ -215,7 +215,15 @@ void ReferenceDecoder::NameFeedForward(const std::string& prefix, size_t index,
     return;
   }
   const std::string module = prefix + "mlp.";
-  if (c.fused_projections) {
+  if (!c.has_gate) {
+    layer.up_proj = Weights(module + "up_proj.weight", {width, c.hidden_size});
+    if (c.activation == ReferenceActivation::kXielu) {
+      layer.alpha_p = Weights(module + "act_fn.alpha_p", {1});
+      layer.alpha_n = Weights(module + "act_fn.alpha_n", {1});
+      layer.beta = Weights(module + "act_fn.beta", {});
+      layer.eps = Weights(module + "act_fn.eps", {});
+    }
+  } else if (c.fused_projections) {
     layer.gate_proj = Weights(module + "gate_up_proj.weight", {2 * width, c.hidden_size});
     layer.up_proj = layer.gate_proj + width * c.hidden_size;
   } else {
@@ -224,7 +232,7 @@ void ReferenceDecoder::NameFeedForward(const std::string& prefix, size_t index,
   }
   layer.down_proj = Weights(module + "down_proj.weight", {c.hidden_size, width});
   if (!c.mlp_bias) return;
-  layer.gate_bias = Weights(module + "gate_proj.bias", {width});
+  if (c.has_gate) layer.gate_bias = Weights(module + "gate_proj.bias", {width});
   layer.up_bias = Weights(module + "up_proj.bias", {width});
   layer.down_bias = Weights(module + "down_proj.bias", {c.hidden_size});
 }
@@ -393,11 +401,19 @@ std::vector<double> ReferenceDecoder::FeedForwardOf(const Layer& layer,
   const ReferenceConfig& c = model_.config;
   const std::vector<double> normed = Norm(x, layer.mlp_input_norm);
   if (layer.mixture) return layer.mixture->Of(normed);
-  const std::vector<double> gate =
-      MatrixTimesVector(layer.gate_proj, c.intermediate_size, normed, layer.gate_bias);
   std::vector<double> inner =
       MatrixTimesVector(layer.up_proj, c.intermediate_size, normed, layer.up_bias);
-  for (size_t i = 0; i < inner.size(); ++i) inner[i] *= Activate(c.activation, gate[i]);
+  if (c.has_gate) {
+    const std::vector<double> gate =
+        MatrixTimesVector(layer.gate_proj, c.intermediate_size, normed, layer.gate_bias);
+    for (size_t i = 0; i < inner.size(); ++i) inner[i] *= Activate(c.activation, gate[i]);
+  } else {
+    for (double& value : inner) {
+      value = c.activation == ReferenceActivation::kXielu
+                  ? Xielu(value, *layer.alpha_p, *layer.alpha_n, *layer.beta, *layer.eps)
+                  : Activate(c.activation, value);
+    }
+  }
   return MatrixTimesVector(layer.down_proj, c.hidden_size, inner, layer.down_bias);
 }
 

@@ -29,7 +29,7 @@ struct ReferenceRopeScaling {
   double partial_rotary_factor = 1.0;  // kProportional only: the part of the pairs that are turned.
 };
 
-enum class ReferenceActivation { kSilu, kGelu, kGeluTanh };
+enum class ReferenceActivation { kSilu, kGelu, kGeluTanh, kSquaredRelu, kXielu };
 
 // Which norms a layer has: of what attention and the feed-forward read, of what they write, or of
 // both.
@@ -88,6 +88,7 @@ struct ReferenceConfig {
   std::vector<ReferenceAttention> layers;
   // The fields of families that compute more than Llama, as their own classes have them.
   ReferenceActivation activation = ReferenceActivation::kSilu;
+  bool has_gate = true;  // Of the feed-forward.
   ReferenceNorms norms = ReferenceNorms::kBefore;
   double norm_weight_offset = 0.0;  // A norm multiplies by this plus its weight.
   bool joint_qk_norm = false;       // One norm of all heads of queries, one of all heads of keys.

@@ -278,6 +278,9 @@ std::vector<float> FamilyValues(const FamilyCheckpoint& checkpoint, const Tensor
   } else if (name.ends_with("norm.weight") && !checkpoint.name.starts_with("Gemma")) {
     center = 1.0f;
   }
+  // Numbers that are the same in all models.
+  if (name.ends_with(".act_fn.beta")) return {0.5f};
+  if (name.ends_with(".act_fn.eps")) return {-1e-6f};
   if (name.ends_with("embed_tokens.weight")) deviation *= checkpoint.embedding_scale;
   for (float& value : values) value = center + deviation * value;
   if (checkpoint.router_skew != 0.0 && IsRouter(name)) {

@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::array<std::string_view, 11> kArchitectures = {
+constexpr std::array<std::string_view, 13> kArchitectures = {
     "Ministral3ForCausalLM",
     "Mistral3ForConditionalGeneration",
     "SmolVLMForConditionalGeneration",
@@ -21,6 +21,8 @@ constexpr std::array<std::string_view, 11> kArchitectures = {
     "Ernie4_5ForCausalLM",
     "SeedOssForCausalLM",
     "HunYuanDenseV1ForCausalLM",
+    "ArceeForCausalLM",
+    "ApertusForCausalLM",
     "GlmForCausalLM",
     "Glm4ForCausalLM"};
 
@@ -114,6 +116,28 @@ json Hunyuan() {
                        {"mscale_all_dim", 0.0}}}});
 }
 
+json Arcee() {
+  return WithFields(SizesOf("ArceeForCausalLM", "arcee", 2),
+                    {{"hidden_act", "relu2"},
+                     {"rope_parameters",
+                      {{"rope_type", "yarn"},
+                       {"rope_theta", 10000.0},
+                       {"factor", 4.0},
+                       {"original_max_position_embeddings", 32}}}});
+}
+
+json Apertus() {
+  return WithFields(SizesOf("ApertusForCausalLM", "apertus", 2),
+                    {{"hidden_act", "xielu"},
+                     {"rope_parameters",
+                      {{"rope_type", "llama3"},
+                       {"rope_theta", 12000000.0},
+                       {"factor", 8.0},
+                       {"low_freq_factor", 1.0},
+                       {"high_freq_factor", 4.0},
+                       {"original_max_position_embeddings", 32}}}});
+}
+
 json Glm4() {
   return WithFields(SizesOf("Glm4ForCausalLM", "glm4", 2),
                     {{"rope_theta", 10000.0},
@@ -188,6 +212,8 @@ class Lister {
                Size("shared_intermediate_size"));
     } else if (IsGlm()) {
       AddFused(layer + "mlp.gate_up_proj", layer + "mlp.down_proj", Size("intermediate_size"));
+    } else if (Is("arcee") || Is("apertus")) {
+      AddUngated(layer + "mlp.");
     } else {
       AddFeedForward(layer + "mlp.");
     }
@@ -200,6 +226,7 @@ class Lister {
     if (Is("olmo3") || Is("exaone4")) {
       return {"post_attention_layernorm", "post_feedforward_layernorm"};
     }
+    if (Is("apertus")) return {"attention_layernorm", "feedforward_layernorm"};
     std::vector<const char*> norms = {"input_layernorm", "post_attention_layernorm"};
     if (Is("glm4")) norms.insert(norms.end(), {"post_self_attn_layernorm", "post_mlp_layernorm"});
     return norms;
@@ -221,7 +248,7 @@ class Lister {
       Add(module + "query_layernorm.weight", {head_dim});
       Add(module + "key_layernorm.weight", {head_dim});
     }
-    if (!Is("olmo3") && !Is("exaone4")) return;
+    if (!Is("olmo3") && !Is("exaone4") && !Is("apertus")) return;
     Add(module + "q_norm.weight", {Is("olmo3") ? queries : head_dim});
     Add(module + "k_norm.weight", {Is("olmo3") ? keys : head_dim});
   }
@@ -229,6 +256,17 @@ class Lister {
   void AddFused(const std::string& first, const std::string& second, size_t width) {
     AddLinear(first, 2 * width, Size("hidden_size"));
     AddLinear(second, Size("hidden_size"), width);
+  }
+
+  void AddUngated(const std::string& module) {
+    const bool has_bias = Flag("mlp_bias", false);
+    AddLinear(module + "up_proj", Size("intermediate_size"), Size("hidden_size"), has_bias);
+    AddLinear(module + "down_proj", Size("hidden_size"), Size("intermediate_size"), has_bias);
+    if (!Is("apertus")) return;
+    Add(module + "act_fn.alpha_p", {1});
+    Add(module + "act_fn.alpha_n", {1});
+    Add(module + "act_fn.beta", {});
+    Add(module + "act_fn.eps", {});
   }
 
   void AddFeedForward(const std::string& module) {
@@ -279,6 +317,8 @@ std::vector<FamilyCheckpoint> RecentFamilies() {
   const json hunyuan = {{"attention_bias", true},
                         {"tie_word_embeddings", false},
                         {"rope_scaling", {{"rope_type", "linear"}, {"factor", 2.0}}}};
+  const json tied_biases = {{"attention_bias", true}, {"tie_word_embeddings", true}};
+  const json all_biases = WithFields(tied_biases, {{"mlp_bias", true}});
   const json glm = {{"architectures", {"GlmForCausalLM"}},
                     {"model_type", "glm"},
                     {"partial_rotary_factor", 0.25},
@@ -311,6 +351,10 @@ std::vector<FamilyCheckpoint> RecentFamilies() {
            WithFields(SeedOss(), {{"attention_out_bias", true}, {"mlp_bias", true}}).dump(), ""},
           {"Hunyuan", Hunyuan().dump(), "hunyuan-dense"},
           {"HunyuanBiases", WithFields(Hunyuan(), hunyuan).dump(), ""},
+          {"Arcee", Arcee().dump(), "arcee"},
+          {"ArceeBiases", WithFields(Arcee(), all_biases).dump(), ""},
+          {"Apertus", Apertus().dump(), "apertus"},
+          {"ApertusBiases", WithFields(Apertus(), tied_biases).dump(), ""},
           {"Glm", WithFields(Glm4(), glm).dump(), ""},
           {"Glm4", Glm4().dump(), "glm4"}};
 }
