@@ -54,6 +54,10 @@ const char* HiddenActName(HiddenAct act) {
       return "gelu_tanh";
     case HiddenAct::kGelu:
       return "gelu";
+    case HiddenAct::kRelu2:
+      return "relu2";
+    case HiddenAct::kXielu:
+      return "xielu";
   }
   return "unknown";
 }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "converter/open_checkpoint.h"
+#include "converter/write/key_norms.h"
 #include "converter/write/tensor_map.h"
 #include "core/format.h"
 #include "model/file_layout.h"
@@ -174,6 +175,7 @@ ModelDescription Describe(const Preparation& preparation) {
 Result<FilePlan> MakePlan(const Preparation& preparation, const ConvertOptions& options) {
   CRIA_ASSIGN_OR_RETURN(const TensorSchemes schemes, ChooseSchemes(options));
   CRIA_ASSIGN_OR_RETURN(std::vector<MappedTensor> mapped, MapTensors(preparation.checkpoint));
+  if (preparation.checkpoint.config.qk_norm_after_rope) CRIA_RETURN_IF_ERROR(MoveKeyNorms(mapped));
   return PlanTensors(std::move(mapped), preparation.checkpoint.config, schemes);
 }
 

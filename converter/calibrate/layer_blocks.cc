@@ -1,6 +1,7 @@
 #include "converter/calibrate/layer_blocks.h"
 
 #include <memory>
+#include <span>
 #include <utility>
 
 #include "converter/calibrate/expert_parts.h"
@@ -109,6 +110,14 @@ class BlockMaker {
     block.output_norm = Find(TensorRole::kMlpOutputNorm);
     block.first_bias = Find(TensorRole::kGateUpBias);
     block.second_bias = Find(TensorRole::kDownBias);
+    if (config_.ungated_mlp) {
+      std::span<const float> xielu = config_.xielu;
+      if (!xielu.empty()) xielu = xielu.subspan(layer_ * kXieluNumbers, kXieluNumbers);
+      block.inner = [act = config_.hidden_act, xielu, &threads = threads_](MatrixView up,
+                                                                           MatrixView output) {
+        ActivateUngated(threads, act, xielu, up, output);
+      };
+    }
     return block;
   }
 

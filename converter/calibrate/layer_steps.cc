@@ -39,6 +39,13 @@ float Gelu(HiddenAct act, float x) {
   return x / (1.0f + Exponential(std::min(-twice_z, 88.0f)));
 }
 
+// `numbers` are those of a layer.
+float Xielu(std::span<const float> numbers, float x) {
+  const float linear = numbers[2] * x;
+  if (x > 0.0f) return numbers[0] * x * x + linear;
+  return numbers[1] * (Exponential(std::min(x, numbers[3])) - 1.0f - x) + linear;
+}
+
 void Rotate(std::span<float> head, const float* cosines, const float* sines) {
   const size_t half = head.size() / 2;
   for (size_t i = 0; i < half; ++i) {
@@ -100,10 +107,17 @@ void Attend(const ThreadPool& threads, const ModelConfig& config, const LayerKin
     for (size_t i = 0; i < num_heads + num_kv_heads; ++i) {
       const auto head = qkv.row(row).subspan(i * head_dim, head_dim);
       const std::vector<float>& norm = i < num_heads ? weights.q_norm : weights.k_norm;
-      if (config.qk_norm) Normalize(head, norm, config.rms_norm_eps, head);
-      if (kind.no_rope) continue;
-      Rotate(head.first(rotary_channels), rope.cosines.data() + rope_row,
-             rope.sines.data() + rope_row);
+      if (config.qk_norm && !config.qk_norm_after_rope) {
+        Normalize(head, norm, config.rms_norm_eps, head);
+      }
+      if (!kind.no_rope) {
+        Rotate(head.first(rotary_channels), rope.cosines.data() + rope_row,
+               rope.sines.data() + rope_row);
+      }
+      if (config.qk_norm_after_rope) Normalize(head, norm, config.rms_norm_eps, head);
+    }
+    if (const float factor = config.query_factor(row % window_tokens); factor != 1.0f) {
+      for (float& query : qkv.row(row).first(config.query_channels())) query *= factor;
     }
   });
   const float factor = kind.score_factor() / std::sqrt(static_cast<float>(head_dim));
@@ -179,6 +193,16 @@ void Activate(const ThreadPool& threads, HiddenAct act, ConstMatrixView gate_up,
       return;
     }
     for (size_t i = 0; i < size; ++i) output(row, i) = up[i] * Gelu(act, gate[i]);
+  });
+}
+
+void ActivateUngated(const ThreadPool& threads, HiddenAct act, std::span<const float> xielu,
+                     ConstMatrixView up, MatrixView output) {
+  ForEachRow(threads, output.rows, [&](size_t row) {
+    for (size_t i = 0; i < output.columns; ++i) {
+      const float x = up(row, i);
+      output(row, i) = act == HiddenAct::kXielu ? Xielu(xielu, x) : x > 0.0f ? x * x : 0.0f;
+    }
   });
 }
 

@@ -227,8 +227,9 @@ Half AttentionOf(FilePlan& plan, const ModelConfig& config, int layer) {
                  .heads_per_row_head = config.num_attention_heads / config.num_key_value_heads}}};
 }
 
-// A dense one, or a mixture of experts, each with a pair.
-Half FeedForwardOf(FilePlan& plan, int layer) {
+// A dense one, or a mixture of experts, each with a pair. What down_proj reads without a gate is
+// not a multiple of what up_proj writes.
+Half FeedForwardOf(FilePlan& plan, const ModelConfig& config, int layer) {
   const auto find = [&](TensorRole role) { return FindTensor(plan, role, layer); };
   struct Roles {
     TensorRole writer;
@@ -243,6 +244,7 @@ Half FeedForwardOf(FilePlan& plan, int layer) {
     PlannedTensor* const writer = find(roles.writer);
     if (writer == nullptr) continue;
     half.readers.quantized.push_back(writer);
+    if (config.ungated_mlp) continue;
     PlannedTensor* const reader = find(roles.reader);
     for (size_t i = 0; i < reader->parts.size(); ++i) {
       half.pairs.push_back({.writer = writer,
@@ -263,7 +265,7 @@ Half FeedForwardOf(FilePlan& plan, int layer) {
 
 Result<EqualizeReport> EqualizeLayer(FilePlan& plan, const ModelConfig& config, int layer) {
   EqualizeReport report;
-  for (const Half& half : {AttentionOf(plan, config, layer), FeedForwardOf(plan, layer)}) {
+  for (const Half& half : {AttentionOf(plan, config, layer), FeedForwardOf(plan, config, layer)}) {
     // Without a norm, the inputs are the hidden state, whose sizes are not known.
     std::vector<float> gain(config.hidden_size, 1.0f);
     if (half.norm != nullptr) {

@@ -5,10 +5,12 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "converter/expert_tensors.h"
 #include "converter/fused_tensors.h"
 #include "converter/hugging_face/hf_config.h"
+#include "converter/hugging_face/hf_xielu.h"
 #include "converter/hugging_face/safetensors.h"
 #include "converter/input/json_file.h"
 #include "converter/input/whole_file.h"
@@ -92,11 +94,15 @@ struct PartPrefix {
   std::string_view replacement;
 };
 constexpr std::array kTextPrefixes = {PartPrefix{"model.language_model.", "model."},
+                                      PartPrefix{"model.text_model.", "model."},
                                       PartPrefix{"language_model.model.", "model."},
                                       PartPrefix{"language_model.lm_head.", "lm_head."}};
-constexpr std::array<std::string_view, 5> kVisionPrefixes = {
-    "model.vision_tower.", "model.multi_modal_projector.", "vision_tower.",
-    "multi_modal_projector.", "model.visual."};
+constexpr std::array<std::string_view, 9> kVisionPrefixes = {
+    "model.vision_tower.", "model.multi_modal_projector.",
+    "vision_tower.",       "multi_modal_projector.",
+    "model.vision_model.", "model.connector.",
+    "model.image_newline", "image_newline",
+    "model.visual."};
 
 bool IsOfVision(std::string_view name) {
   return std::ranges::any_of(kVisionPrefixes,
@@ -147,6 +153,42 @@ Status LeaveOutVision(Checkpoint& checkpoint) {
   return {};
 }
 
+// "model.layers.N.", and what comes after it; both are empty for a tensor that is of no layer.
+std::pair<std::string_view, std::string_view> SplitAtLayer(std::string_view name) {
+  constexpr std::string_view kLayers = "model.layers.";
+  if (!name.starts_with(kLayers)) return {};
+  const size_t dot = name.find('.', kLayers.size());
+  if (dot == std::string_view::npos) return {};
+  return {name.substr(0, dot + 1), name.substr(dot + 1)};
+}
+
+// Gives modules of layers the names that a Llama has for them.
+Status RenameModules(std::span<const LayerModule> modules, Checkpoint& checkpoint) {
+  if (modules.empty()) return {};
+  for (auto& [name, source] : std::exchange(checkpoint.tensors, {})) {
+    const auto [layer, rest] = SplitAtLayer(name);
+    std::string renamed = name;
+    for (const LayerModule& module : modules) {
+      if (!rest.starts_with(module.name) || !rest.substr(module.name.size()).starts_with('.')) {
+        continue;
+      }
+      renamed = Format("{}{}{}", layer, module.llama_name, rest.substr(module.name.size()));
+    }
+    if (checkpoint.tensors.emplace(renamed, source).second) continue;
+    return Fail(ErrorCode::kInvalidFile, Format("{}: two tensors have the meaning of \"{}\"",
+                                                source.file->path(), Quotable(renamed)));
+  }
+  return {};
+}
+
+void MarkInterleaved(Checkpoint& checkpoint) {
+  for (auto& [name, source] : checkpoint.tensors) {
+    if (!name.contains(".self_attn.q_proj.") && !name.contains(".self_attn.k_proj.")) continue;
+    source.interleaved_head_dim = checkpoint.config.head_dim;
+    source.interleaved_channels = checkpoint.config.rotary_dim;
+  }
+}
+
 }  // namespace
 
 Result<Checkpoint> OpenHfCheckpoint(const std::filesystem::path& folder) {
@@ -157,6 +199,12 @@ Result<Checkpoint> OpenHfCheckpoint(const std::filesystem::path& folder) {
   CRIA_ASSIGN_OR_RETURN(checkpoint.tensors, ReadTensors(folder));
   if (model.has_drafter) LeaveOutDrafter(checkpoint);
   if (model.has_vision) CRIA_RETURN_IF_ERROR(LeaveOutVision(checkpoint));
+  if (model.may_have_head && checkpoint.tensors.contains("lm_head.weight")) {
+    checkpoint.config.tie_word_embeddings = false;
+  }
+  CRIA_RETURN_IF_ERROR(RenameModules(model.layer_modules, checkpoint));
+  CRIA_RETURN_IF_ERROR(ReadHfXielu(checkpoint));
+  if (model.has_interleaved_rope) MarkInterleaved(checkpoint);
   if (model.has_fused_projections) CRIA_RETURN_IF_ERROR(SplitFusedTensors(checkpoint));
   if (model.has_lfm2_names) CRIA_RETURN_IF_ERROR(RenameLfm2Tensors(checkpoint));
   CRIA_RETURN_IF_ERROR(SplitLinearAttention(checkpoint));

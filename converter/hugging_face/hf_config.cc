@@ -108,6 +108,14 @@ Result<HiddenAct> ReadActivation(const JsonFields& fields, std::string_view name
   if (family.multipliers == Multipliers::kGemma && activation == "gelu") {
     activation = family.activation;
   }
+  if (!family.has_gate) {
+    if (activation == family.activation) {
+      return activation == "xielu" ? HiddenAct::kXielu : HiddenAct::kRelu2;
+    }
+    return fields.Bad(ErrorCode::kUnsupported, name,
+                      Format("is \"{}\"; this version supports {} for this architecture",
+                             Quotable(activation), family.activation));
+  }
   const auto* found = std::ranges::find(kActivations, activation, &Activation::name);
   if (found != kActivations.end()) return found->kind;
   return fields.Bad(ErrorCode::kUnsupported, name,
@@ -137,9 +145,10 @@ std::optional<uint32_t> UnlessNull(const JsonFields& fields, std::string_view na
 // The older name of intermediate_size has precedence in families that know it.
 std::string_view UsedName(const JsonFields& fields, const Family& family, std::string_view name) {
   constexpr std::string_view kOlder = "block_ff_dim";
-  const bool is_used = name == "intermediate_size" && family.short_conv != nullptr &&
-                       family.short_conv->has_block_fields && fields.Find(kOlder) != nullptr;
-  return is_used ? kOlder : name;
+  if (name != "intermediate_size") return name;
+  const bool is_used = family.short_conv != nullptr && family.short_conv->has_block_fields &&
+                       fields.Find(kOlder) != nullptr;
+  return is_used ? kOlder : family.intermediate_size_field;
 }
 
 Status ReadSizes(const JsonFields& fields, const Family& family, ModelConfig& config) {
@@ -196,6 +205,19 @@ Status ReadBiases(const JsonFields& fields, const Family& family, ModelConfig& c
       CRIA_ASSIGN_OR_RETURN(config.qkv_bias, fields.Bool("qkv_bias", true));
       break;
     }
+    case AttentionBias::kQkvByField: {
+      CRIA_ASSIGN_OR_RETURN(config.qkv_bias, fields.Bool("attention_bias", true));
+      if (family.output_bias_field.empty()) break;
+      CRIA_ASSIGN_OR_RETURN(config.o_bias, fields.Bool(family.output_bias_field, false));
+      break;
+    }
+    case AttentionBias::kByUseBias: {
+      CRIA_RETURN_IF_ERROR(RefuseUnlessNeutral(fields, {"attention_bias", {}}));
+      CRIA_RETURN_IF_ERROR(RefuseUnlessNeutral(fields, {"mlp_bias", {}}));
+      CRIA_ASSIGN_OR_RETURN(const bool has_bias, fields.Bool("use_bias", false));
+      config.qkv_bias = config.o_bias = config.mlp_bias = has_bias;
+      return {};
+    }
     case AttentionBias::kByField: {
       CRIA_ASSIGN_OR_RETURN(const bool has_bias, fields.Bool("attention_bias", false));
       config.qkv_bias = config.o_bias = has_bias;
@@ -207,6 +229,16 @@ Status ReadBiases(const JsonFields& fields, const Family& family, ModelConfig& c
   return {};
 }
 
+Status RefuseExperts(const JsonFields& fields, const Family& family) {
+  constexpr std::string_view kName = "num_local_experts";
+  if (family.refused_num_experts == 0) return {};
+  CRIA_ASSIGN_OR_RETURN(const uint32_t count, fields.Integer(kName, family.refused_num_experts));
+  if (count == 0) return {};
+  return fields.Bad(
+      ErrorCode::kUnsupported, kName,
+      Format("is {}, but this version converts this architecture without experts only", count));
+}
+
 Result<HfModel> ReadFields(const JsonFields& fields, const Family& family) {
   CRIA_RETURN_IF_ERROR(RefuseNull(fields, kNeverNull));
   CRIA_RETURN_IF_ERROR(RefuseNull(fields, family.never_null));
@@ -215,28 +247,55 @@ Result<HfModel> ReadFields(const JsonFields& fields, const Family& family) {
   }
   HfModel model = {.has_fused_projections = family.has_fused_projections,
                    .has_lfm2_names = family.short_conv != nullptr,
-                   .has_drafter = family.linear_attention};
+                   .has_drafter = family.linear_attention,
+                   .has_interleaved_rope = family.has_interleaved_rope,
+                   .layer_modules = family.layer_modules};
   ModelConfig& config = model.config;
   config.architecture =
       family.shown_architecture.empty() ? family.architecture : family.shown_architecture;
   config.qk_norm = family.qk_norm;
+  config.qk_norm_after_rope = family.qk_norm_after_rope;
+  config.ungated_mlp = !family.has_gate;
   config.joint_qk_norm = family.joint_qk_norm;
   config.norm_placement = family.norm_placement;
   CRIA_RETURN_IF_ERROR(ReadActivations(fields, family, config));
   CRIA_RETURN_IF_ERROR(ReadSizes(fields, family, config));
+  const size_t num_layers = std::min(config.num_hidden_layers, kMaxHiddenLayers);
   CRIA_ASSIGN_OR_RETURN(config.rms_norm_eps,
                         fields.Number(family.rms_norm_eps_field, family.rms_norm_eps));
   CRIA_ASSIGN_OR_RETURN(config.tie_word_embeddings,
                         fields.Bool("tie_word_embeddings", family.tie_word_embeddings));
+  // The class's first numbers; tensors have others.
+  for (size_t i = 0; config.hidden_act == HiddenAct::kXielu && i < num_layers; ++i) {
+    config.xielu.insert(config.xielu.end(), {0.8f, 0.8f, 0.5f, -1e-6f});
+  }
   CRIA_RETURN_IF_ERROR(ReadBiases(fields, family, config));
   CRIA_RETURN_IF_ERROR(ReadHfSoftCaps(fields, family, config));
   CRIA_RETURN_IF_ERROR(ReadHfShortConv(fields, family, config));
   CRIA_RETURN_IF_ERROR(ReadHfLinearAttention(fields, family, config));
+  CRIA_RETURN_IF_ERROR(RefuseExperts(fields, family));
   CRIA_RETURN_IF_ERROR(ReadHfExperts(fields, family, config));
   CRIA_RETURN_IF_ERROR(ReadHfLayers(fields, family, config));
   CRIA_ASSIGN_OR_RETURN(model.folding, ReadHfMultipliers(fields, family, config));
   MoveAttentionFactor(config, model.folding);
   return model;
+}
+
+constexpr std::string_view kTied = "tie_word_embeddings";
+
+// Whether the head is tied is said outside the text model's object. Files without that have it in
+// the object, although the class then ties the head where the object says that it is not; but a
+// head that is in the file and differs from the embedding is used in any case.
+Result<bool> ReadNestedTied(const JsonFields& fields, const JsonFields& text,
+                            const Family& family) {
+  CRIA_RETURN_IF_ERROR(RefuseNull(fields, {&kTied, 1}));
+  const bool is_given = fields.Find(kTied) != nullptr;
+  CRIA_ASSIGN_OR_RETURN(const bool is_tied, fields.Bool(kTied, family.outer_tie_word_embeddings));
+  CRIA_ASSIGN_OR_RETURN(const bool text_is_tied, text.Bool(kTied, is_tied));
+  if (is_tied == text_is_tied || (!is_given && is_tied)) return text_is_tied;
+  return text.Bad(ErrorCode::kInvalidFile, kTied,
+                  Format("contradicts the {} outside {}; correct the one that is wrong", kTied,
+                         family.nested_in));
 }
 
 // The text model's fields are in an object of their own. Whether the head is tied is outside it.
@@ -253,19 +312,12 @@ Result<HfModel> ReadNested(const JsonFields& fields, const Family& family) {
                     Format("is \"{}\", but {} has \"{}\" there", Quotable(model_type),
                            family.architecture, family.nested_model_type));
   }
-  constexpr std::string_view kTied = "tie_word_embeddings";
-  CRIA_RETURN_IF_ERROR(RefuseNull(fields, {&kTied, 1}));
-  CRIA_ASSIGN_OR_RETURN(const bool is_tied, fields.Bool(kTied, family.tie_word_embeddings));
-  CRIA_ASSIGN_OR_RETURN(const bool text_is_tied, text.Bool(kTied, is_tied));
-  if (is_tied != text_is_tied) {
-    return text.Bad(ErrorCode::kInvalidFile, kTied,
-                    Format("contradicts the {} outside {}; correct the one that is wrong", kTied,
-                           family.nested_in));
-  }
+  CRIA_ASSIGN_OR_RETURN(const bool is_tied, ReadNestedTied(fields, text, family));
   CRIA_RETURN_IF_ERROR(RefuseUnlessNeutral(fields, {"quantization_config", {}}));
   CRIA_ASSIGN_OR_RETURN(HfModel model, ReadFields(text, family));
   model.config.tie_word_embeddings = is_tied;
   model.has_vision = true;
+  model.may_have_head = fields.Find(kTied) == nullptr && text.Find(kTied) == nullptr;
   return model;
 }
 
@@ -274,9 +326,9 @@ Result<HfModel> ReadNested(const JsonFields& fields, const Family& family) {
 Result<HfModel> ReadHfModel(const std::filesystem::path& path) {
   CRIA_ASSIGN_OR_RETURN(const json object, ReadJsonFile(path, kMaxConfigBytes));
   const JsonFields fields(object, path.string());
-  CRIA_ASSIGN_OR_RETURN(const Family* family, ReadHfFamily(fields));
-  CRIA_ASSIGN_OR_RETURN(HfModel model, family->nested_in.empty() ? ReadFields(fields, *family)
-                                                                 : ReadNested(fields, *family));
+  CRIA_ASSIGN_OR_RETURN(const Family family, ReadHfFamily(fields));
+  CRIA_ASSIGN_OR_RETURN(HfModel model, family.nested_in.empty() ? ReadFields(fields, family)
+                                                                : ReadNested(fields, family));
   if (const Status valid = ValidateConfig(model.config); !valid) {
     return Fail(valid.error().code(), Format("{}: {}", path.string(), valid.error().message()));
   }

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
 
 #include "converter/checkpoint.h"
+#include "converter/hugging_face/hf_families.h"
 #include "cria/error.h"
 #include "model/config.h"
 
@@ -15,8 +17,12 @@ struct HfModel {
   bool has_fused_projections = false;
   bool has_lfm2_names = false;
   bool has_drafter = false;  // There may be tensors of layers that guess later tokens.
+  bool has_interleaved_rope = false;
+  std::span<const LayerModule> layer_modules = {};  // With other names than a Llama's.
   // The tensors are those of a text model within a model that sees pictures, too.
   bool has_vision = false;
+  // Nothing says that the head is tied but the class, which uses a head of its own if there is one.
+  bool may_have_head = false;
 };
 
 // Reads Hugging Face's config.json. If a field that changes the computation is not supported, fails

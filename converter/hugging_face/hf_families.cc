@@ -53,6 +53,32 @@ constexpr std::array<Name, 6> kGraniteMoeFields = {"embedding_multiplier", "atte
                                                    "residual_multiplier",  "logits_scaling",
                                                    "num_experts",          "num_local_experts"};
 
+constexpr std::array<Name, 6> kGraniteHybridNeverNull = {
+    "embedding_multiplier", "attention_multiplier", "residual_multiplier",
+    "logits_scaling",       "num_local_experts",    "shared_intermediate_size"};
+constexpr std::array kGraniteHybridModules = {
+    LayerModule{"shared_mlp.input_linear", "mlp.gate_up_proj"},
+    LayerModule{"shared_mlp.output_linear", "mlp.down_proj"}};
+
+constexpr std::array<Name, 1> kExaone4Fields = {"sliding_window_pattern"};
+constexpr std::array<Name, 1> kExaone4NeverNull = {"num_key_value_heads"};
+constexpr std::array<Name, 1> kErnieFields = {"use_bias"};
+constexpr std::array<Name, 3> kSeedOssNeverNull = {"attention_bias", "attention_out_bias",
+                                                   "mlp_bias"};
+constexpr std::array<Name, 1> kGlmNeverNull = {"attention_bias"};
+constexpr std::array<Name, 3> kGlm4NeverNull = {"attention_bias", "num_key_value_heads",
+                                                "head_dim"};
+constexpr std::array kGlm4Modules = {
+    LayerModule{"post_self_attn_layernorm", "post_attention_layernorm"},
+    LayerModule{"post_attention_layernorm", "pre_feedforward_layernorm"},
+    LayerModule{"post_mlp_layernorm", "post_feedforward_layernorm"}};
+
+// The class has the norms whatever the field says.
+constexpr std::array<Name, 1> kHunyuanFields = {"use_qk_norm"};
+constexpr std::array kHunyuanModules = {
+    LayerModule{"self_attn.query_layernorm", "self_attn.q_norm"},
+    LayerModule{"self_attn.key_layernorm", "self_attn.k_norm"}};
+
 constexpr ExpertFields kMixtralExperts = {.num_experts = "num_local_experts",
                                           .num_experts_alias = "num_experts",
                                           .default_num_experts = 8,
@@ -210,7 +236,7 @@ constexpr Family kQwen3Next = {.architecture = "Qwen3NextForCausalLM",
                                .head_dim = 256,
                                .qk_norm = true,
                                .rope_fields = RopeFields::kPartial,
-                               .partial_rotary_factor = 0.25f,
+                               .partial_rotary_factor = 0.25,
                                .multipliers = Multipliers::kNormsPlusOne,
                                .experts = &kQwen3NextExperts,
                                .linear_attention = true,
@@ -246,8 +272,21 @@ constexpr Family TextOf(Family family, std::string_view architecture, std::strin
   family.nested_model_type = family.model_type;
   family.architecture = architecture;
   family.model_type = model_type;
+  family.outer_tie_word_embeddings = family.tie_word_embeddings;
   return family;
 }
+
+constexpr std::string_view kMinistral3Rope =
+    R"({"rope_type": "yarn", "rope_theta": 1000000.0, "factor": 16.0, "beta_fast": 32.0,
+        "beta_slow": 1.0, "mscale": 1.0, "mscale_all_dim": 1.0,
+        "original_max_position_embeddings": 16384, "llama_4_scaling_beta": 0.1})";
+
+constexpr std::string_view kApertusRope =
+    R"({"rope_type": "llama3", "rope_theta": 12000000.0, "factor": 8.0, "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0, "original_max_position_embeddings": 8192})";
+constexpr std::array kApertusModules = {
+    LayerModule{"attention_layernorm", "input_layernorm"},
+    LayerModule{"feedforward_layernorm", "post_attention_layernorm"}};
 
 constexpr DefaultSizes kGemma3Sizes = {.hidden_size = 2304,
                                        .intermediate_size = 9216,
@@ -302,6 +341,15 @@ constexpr std::array kFamilies = {
            .window = Window::kSlidingWindow,
            .sliding_window = 4096,
            .rope_fields = RopeFields::kSharedOrByLayerType},
+    Family{.architecture = "Ministral3ForCausalLM",
+           .model_type = "ministral3",
+           .num_key_value_heads = 8,
+           .head_dim = 128,
+           .rms_norm_eps = 1e-5f,
+           .window = Window::kAll,
+           .refuses_window_of_0 = true,
+           .default_rope_parameters = kMinistral3Rope,
+           .has_query_scaling = true},
     Family{.architecture = "Qwen2ForCausalLM",
            .model_type = "qwen2",
            .num_key_value_heads = 32,
@@ -380,6 +428,107 @@ constexpr std::array kFamilies = {
            .joint_qk_norm = true,
            .norm_placement = NormPlacement::kAfter,
            .window = Window::kRefused},
+    Family{.architecture = "Olmo3ForCausalLM",
+           .model_type = "olmo3",
+           .rms_norm_eps = 1e-5f,
+           .attention_bias = AttentionBias::kByField,
+           .joint_qk_norm = true,
+           .norm_placement = NormPlacement::kAfter,
+           .window = Window::kPattern,
+           .sliding_window = 4096,
+           .sliding_window_pattern = 4,
+           .rope_fields = RopeFields::kOlmo3,
+           .rope_theta = 500000.0f},
+    Family{.architecture = "Exaone4ForCausalLM",
+           .model_type = "exaone4",
+           .num_key_value_heads = 32,
+           .rms_norm_eps = 1e-5f,
+           .qk_norm = true,
+           .norm_placement = NormPlacement::kAfter,
+           .window = Window::kPattern,
+           .sliding_window = 4096,
+           .sliding_window_pattern = 4,
+           .refuses_window_of_0 = true,
+           .only_windows_have_rope = true,
+           .own_fields = kExaone4Fields,
+           .never_null = kExaone4NeverNull},
+    Family{.architecture = "Ernie4_5ForCausalLM",
+           .model_type = "ernie4_5",
+           .num_key_value_heads = 2,
+           .head_dim = 128,
+           .rms_norm_eps = 1e-5f,
+           .tie_word_embeddings = true,
+           .attention_bias = AttentionBias::kByUseBias,
+           .window = Window::kRefused,
+           .rope_theta = 500000.0f,
+           .has_interleaved_rope = true,
+           .own_fields = kErnieFields},
+    Family{.architecture = "SeedOssForCausalLM",
+           .model_type = "seed_oss",
+           .num_key_value_heads = 8,
+           .head_dim = 128,
+           .attention_bias = AttentionBias::kQkvByField,
+           .output_bias_field = "attention_out_bias",
+           .uses_mlp_bias = true,
+           .window = Window::kRefused,
+           .never_null = kSeedOssNeverNull},
+    Family{.architecture = "HunYuanDenseV1ForCausalLM",
+           .model_type = "hunyuan_v1_dense",
+           .rms_norm_eps = 1e-5f,
+           .attention_bias = AttentionBias::kByField,
+           .qk_norm = true,
+           .qk_norm_after_rope = true,
+           .window = Window::kRefused,
+           .has_ntk_alpha = true,
+           .layer_modules = kHunyuanModules,
+           .own_fields = kHunyuanFields},
+    Family{.architecture = "ArceeForCausalLM",
+           .model_type = "arcee",
+           .rms_norm_eps = 1e-5f,
+           .attention_bias = AttentionBias::kByField,
+           .uses_mlp_bias = true,
+           .activation = "relu2",
+           .has_gate = false,
+           .window = Window::kRefused},
+    Family{.architecture = "ApertusForCausalLM",
+           .model_type = "apertus",
+           .rms_norm_eps = 1e-5f,
+           .attention_bias = AttentionBias::kByField,
+           .qk_norm = true,
+           .activation = "xielu",
+           .has_gate = false,
+           .window = Window::kRefused,
+           .rope_theta = 12000000.0f,
+           .default_rope_parameters = kApertusRope,
+           .layer_modules = kApertusModules},
+    Family{.architecture = "GlmForCausalLM",
+           .model_type = "glm",
+           .num_key_value_heads = 2,
+           .head_dim = 128,
+           .rms_norm_eps = 1.5625e-7f,
+           .attention_bias = AttentionBias::kQkvByField,
+           .window = Window::kRefused,
+           .rope_fields = RopeFields::kPartial,
+           .partial_rotary_factor = 0.5,
+           .has_interleaved_rope = true,
+           .has_fused_projections = true,
+           .own_fields = kPhi3Fields,
+           .never_null = kGlmNeverNull},
+    Family{.architecture = "Glm4ForCausalLM",
+           .model_type = "glm4",
+           .num_key_value_heads = 2,
+           .head_dim = 128,
+           .rms_norm_eps = 1.5625e-7f,
+           .attention_bias = AttentionBias::kQkvByField,
+           .norm_placement = NormPlacement::kBeforeAndAfter,
+           .window = Window::kRefused,
+           .rope_fields = RopeFields::kPartial,
+           .partial_rotary_factor = 0.5,
+           .has_interleaved_rope = true,
+           .has_fused_projections = true,
+           .layer_modules = kGlm4Modules,
+           .own_fields = kPhi3Fields,
+           .never_null = kGlm4NeverNull},
     Family{.architecture = "MixtralForCausalLM",
            .model_type = "mixtral",
            .num_key_value_heads = 8,
@@ -425,6 +574,19 @@ constexpr std::array kFamilies = {
            .experts = &kGraniteSharedExperts,
            .own_fields = kGraniteMoeFields,
            .never_null = kGraniteFields},
+    // The models without Mamba's layers and without experts.
+    Family{.architecture = "GraniteMoeHybridForCausalLM",
+           .model_type = "granitemoehybrid",
+           .intermediate_size_field = "shared_intermediate_size",
+           .attention_bias = AttentionBias::kByField,
+           .window = Window::kAttentionOnly,
+           .multipliers = Multipliers::kGranite,
+           .has_fused_projections = true,
+           .has_position_embedding_type = true,
+           .layer_modules = kGraniteHybridModules,
+           .refused_num_experts = 8,
+           .own_fields = kGraniteMoeFields,
+           .never_null = kGraniteHybridNeverNull},
     Family{.architecture = "Lfm2ForCausalLM",
            .model_type = "lfm2",
            .num_key_value_heads = 8,
@@ -469,6 +631,53 @@ constexpr std::array kFamilies = {
     TextOf(Qwen35Moe(), "Qwen3_5MoeForConditionalGeneration", "qwen3_5_moe"),
 };
 
+// A model that sees pictures, too, and has a text model in it that is of one of the families.
+struct VisionModel {
+  Name architecture;
+  Name model_type;
+  Name text_model_type;  // Of a text model that does not say it.
+  bool tie_word_embeddings;
+};
+constexpr std::array kVisionModels = {
+    VisionModel{"Mistral3ForConditionalGeneration", "mistral3", "mistral", true},
+    VisionModel{"SmolVLMForConditionalGeneration", "smolvlm", "llama", false},
+    VisionModel{"Idefics3ForConditionalGeneration", "idefics3", "llama", false},
+    VisionModel{"LlavaForConditionalGeneration", "llava", "llama", false},
+    VisionModel{"LlavaNextForConditionalGeneration", "llava_next", "llama", false},
+    VisionModel{"InternVLForConditionalGeneration", "internvl", "qwen2", true},
+};
+
+// What the class of the text model's head does with logits, the one around it does not.
+bool CanBeWithinAnother(const Family& family) {
+  return family.nested_in.empty() && family.multipliers == Multipliers::kNone &&
+         !family.final_logit_softcapping;
+}
+
+Result<Family> WithinVisionModel(const JsonFields& fields, const VisionModel& model) {
+  constexpr Name kNestedIn = "text_config";
+  const json* nested = fields.Find(kNestedIn);
+  if (nested == nullptr || !nested->is_object()) {
+    return fields.Bad(ErrorCode::kInvalidFile, kNestedIn,
+                      "must be an object with the text model's fields");
+  }
+  const JsonFields text(*nested, fields.where(), kNestedIn);
+  CRIA_ASSIGN_OR_RETURN(const std::string type, text.String("model_type", model.text_model_type));
+  const auto* found = std::ranges::find(kFamilies, type, &Family::model_type);
+  if (found == kFamilies.end() || !CanBeWithinAnother(*found)) {
+    return text.Bad(ErrorCode::kUnsupported, "model_type",
+                    Format("is \"{}\", which this version does not convert within a {}",
+                           Quotable(type), model.architecture));
+  }
+  Family family = *found;
+  family.shown_architecture = family.architecture;
+  family.nested_model_type = family.model_type;
+  family.architecture = model.architecture;
+  family.model_type = model.model_type;
+  family.nested_in = kNestedIn;
+  family.outer_tie_word_embeddings = model.tie_word_embeddings;
+  return family;
+}
+
 // The one name in "architectures"; nothing if that is absent or empty, as in a configuration that
 // was saved without a model.
 Result<std::optional<std::string>> ReadArchitecture(const JsonFields& fields) {
@@ -487,26 +696,35 @@ Result<std::optional<std::string>> ReadArchitecture(const JsonFields& fields) {
 
 bool Family::Uses(std::string_view field) const { return std::ranges::contains(own_fields, field); }
 
-Result<const Family*> ReadHfFamily(const JsonFields& fields) {
+Result<Family> ReadHfFamily(const JsonFields& fields) {
   CRIA_ASSIGN_OR_RETURN(const auto architecture, ReadArchitecture(fields));
   CRIA_ASSIGN_OR_RETURN(const std::string model_type, fields.String("model_type"));
-  if (!architecture) {
-    const auto* by_type = std::ranges::find(kFamilies, model_type, &Family::model_type);
-    if (by_type != kFamilies.end()) return by_type;
-    return fields.Bad(ErrorCode::kNotFound, "architectures",
-                      "is missing; it must name the kind of model, such as LlamaForCausalLM");
-  }
-  const auto* family = std::ranges::find(kFamilies, *architecture, &Family::architecture);
-  if (family == kFamilies.end()) {
+  const auto* family = architecture
+                           ? std::ranges::find(kFamilies, *architecture, &Family::architecture)
+                           : std::ranges::find(kFamilies, model_type, &Family::model_type);
+  const auto* vision =
+      architecture ? std::ranges::find(kVisionModels, *architecture, &VisionModel::architecture)
+                   : std::ranges::find(kVisionModels, model_type, &VisionModel::model_type);
+  const bool is_family = family != kFamilies.end();
+  if (!is_family && vision == kVisionModels.end()) {
+    if (!architecture) {
+      return fields.Bad(ErrorCode::kNotFound, "architectures",
+                        "is missing; it must name the kind of model, such as LlamaForCausalLM");
+    }
     return fields.Bad(ErrorCode::kUnsupported, "architectures",
-                      Format("is [\"{}\"]; this version converts {}", Quotable(*architecture),
-                             ListNames(kFamilies, &Family::architecture)));
+                      Format("is [\"{}\"]; this version converts {}, and the text models of {}",
+                             Quotable(*architecture), ListNames(kFamilies, &Family::architecture),
+                             ListNames(kVisionModels, &VisionModel::architecture)));
   }
-  if (model_type.empty() || model_type == family->model_type) return family;
-  return fields.Bad(ErrorCode::kInvalidFile, "model_type",
-                    Format("is \"{}\", but architectures names {}, whose model_type is "
-                           "\"{}\"; correct the one that is wrong",
-                           Quotable(model_type), family->architecture, family->model_type));
+  const Name wanted = is_family ? family->model_type : vision->model_type;
+  if (!model_type.empty() && model_type != wanted) {
+    return fields.Bad(ErrorCode::kInvalidFile, "model_type",
+                      Format("is \"{}\", but architectures names {}, whose model_type is "
+                             "\"{}\"; correct the one that is wrong",
+                             Quotable(model_type), *architecture, wanted));
+  }
+  if (is_family) return *family;
+  return WithinVisionModel(fields, *vision);
 }
 
 }  // namespace cria

@@ -17,6 +17,9 @@ enum class AttentionBias : uint8_t {
   kQkv,         // Queries, keys and values, whatever attention_bias says.
   kByField,     // All or none, as attention_bias says.
   kByQkvField,  // Queries, keys and values, as qkv_bias says; if it is absent, they have them.
+  // The same by attention_bias; outputs by the family's own field, if it has one.
+  kQkvByField,
+  kByUseBias,  // All or none, those of the feed-forward included, as use_bias says.
 };
 
 // Which fields give the window of attention, and to which layers. Except for kIgnored and kAll,
@@ -29,6 +32,7 @@ enum class Window : uint8_t {
   kUseSlidingWindow,   // use_sliding_window switches it on, in layers from max_window_layers on.
   kLayersWithoutRope,  // use_sliding_window switches it on, in layers without rope.
   kPattern,            // All layers but every n-th.
+  kAttentionOnly,      // There is no window, and layer_types must have attention alone.
 };
 
 // Where a configuration has the parameters of rope.
@@ -37,9 +41,10 @@ enum class RopeFields : uint8_t {
   kShared,               // For all layers.
   kGemma3,               // An object for each type of layers. The older form has rope_scaling for
                          // layers without a window and rope_local_base_freq for the others.
-  kPartial,              // For all layers, with a partial_rotary_factor.
-  kPhi3,                 // The same, and original_max_position_embeddings is never in the object.
-  kLfm3,  // An object for each type of layers, which may be of the type proportional.
+  kPhi3,                 // For all layers, with a partial_rotary_factor.
+  kLfm3,     // An object for each type of layers, which may be of the type proportional.
+  kOlmo3,    // As Gemma 3, but the older form has no field for the base of layers with a window.
+  kPartial,  // For all layers, with a partial_rotary_factor.
 };
 
 // Multipliers that have fields, or that the family always has; see WeightFolding.
@@ -93,6 +98,12 @@ struct ShortConvFields {
   bool is_lfm3 = false;
 };
 
+// A module of a layer, "shared_mlp.output_linear", and the name that it has in a Llama.
+struct LayerModule {
+  std::string_view name;
+  std::string_view llama_name;
+};
+
 // How transformers' class for an architecture interprets the fields: which of them it uses, and the
 // defaults of absent ones.
 struct Family {
@@ -102,31 +113,52 @@ struct Family {
   std::string_view shown_architecture = {};
   // The object with the fields, if they are not at the top level.
   std::string_view nested_in = {};
-  std::string_view nested_model_type = {};           // Of this object.
+  std::string_view nested_model_type = {};  // Of this object.
+  // Whether the head is tied if neither this object nor the one around it says so.
+  bool outer_tie_word_embeddings = false;
   const DefaultSizes* default_sizes = nullptr;       // Absent sizes are refused if there are none.
   std::optional<uint32_t> num_key_value_heads = {};  // Default; absent: num_attention_heads.
   std::optional<uint32_t> head_dim = {};  // Default; absent: hidden_size / num_attention_heads.
+  std::string_view intermediate_size_field = "intermediate_size";
   std::string_view rms_norm_eps_field = "rms_norm_eps";
   float rms_norm_eps = 1e-6f;
   bool tie_word_embeddings = false;
   AttentionBias attention_bias = AttentionBias::kNone;
+  std::string_view output_bias_field = {};  // With kQkvByField.
   bool uses_mlp_bias = false;
   bool qk_norm = false;
+  bool qk_norm_after_rope = false;
   bool joint_qk_norm = false;
   NormPlacement norm_placement = NormPlacement::kBefore;
   std::string_view activation_field = "hidden_act";
   std::string_view activation = "silu";
+  bool has_gate = true;  // Of the feed-forward; otherwise no other activation is known.
   Window window = Window::kIgnored;
   uint32_t sliding_window = 0;          // Default.
   uint32_t sliding_window_pattern = 0;  // Default of n, for kPattern.
+  bool refuses_window_of_0 = false;     // Because it is another than none, which null is.
+  // Layers without a window have no rope in a model that has windows.
+  bool only_windows_have_rope = false;
   RopeFields rope_fields = RopeFields::kShared;
   float rope_theta = 10000.0f;
-  float partial_rotary_factor = 1.0f;  // Default, if it is an own field.
+  double partial_rotary_factor = 1.0;  // Default, with kPartial.
+  bool has_interleaved_rope = false;   // Channels 2 * i and 2 * i + 1 are rotated together.
   Multipliers multipliers = Multipliers::kNone;
   std::optional<float> attn_logit_softcapping = {};  // Default, if it is an own field.
   std::optional<float> final_logit_softcapping = {};
-  bool has_fused_projections = false;     // qkv_proj and gate_up_proj.
-  const ExpertFields* experts = nullptr;  // Null: there are none.
+  // Parameters of rope in place of absent ones, as JSON. Then a rope_theta outside them is not
+  // used.
+  std::string_view default_rope_parameters = {};
+  // With the type dynamic, alpha makes the base larger, for all lengths of text.
+  bool has_ntk_alpha = false;
+  bool has_query_scaling = false;      // llama_4_scaling_beta, among the parameters of rope.
+  bool has_fused_projections = false;  // qkv_proj and gate_up_proj.
+  // Whether layers have rope only if position_embedding_type is "rope".
+  bool has_position_embedding_type = false;
+  std::span<const LayerModule> layer_modules = {};  // With other names than a Llama's.
+  const ExpertFields* experts = nullptr;            // Null: there are none.
+  // If there are none: the value of an absent num_local_experts, which must be 0.
+  uint32_t refused_num_experts = 0;
   // Null: there are none. Otherwise tensors have the names that RenameLfm2Tensors knows, too.
   const ShortConvFields* short_conv = nullptr;
   // Layers with linear attention, as layer_types or full_attention_interval say, and with gates of
@@ -143,6 +175,9 @@ struct Family {
 // The family that architectures or model_type names. If both are given, they must agree:
 // transformers uses model_type, other programs use architectures, and the families interpret fields
 // differently.
-Result<const Family*> ReadHfFamily(const JsonFields& fields);
+//
+// For models that see pictures, too, it is that of the text model in them, with what is known of
+// the model around it.
+Result<Family> ReadHfFamily(const JsonFields& fields);
 
 }  // namespace cria

@@ -1,6 +1,7 @@
 #include "converter/hugging_face/hf_layers.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -48,6 +49,35 @@ Status RefuseGiven(const JsonFields& fields, std::string_view name) {
                            JsonFields::Text(*value)));
 }
 
+// layer_types has an older name, which the class takes for the same. Layers without attention are
+// Mamba's, also where there are no types.
+Status CheckAttentionOnly(const JsonFields& fields, uint32_t num_hidden_layers) {
+  constexpr std::string_view kTypes = "layer_types";
+  constexpr std::string_view kOlder = "layers_block_type";
+  if (fields.Find(kTypes) == nullptr && fields.Find(kOlder) == nullptr) {
+    return fields.Bad(ErrorCode::kUnsupported, kTypes,
+                      "is missing, so all layers are Mamba's, which this version does not convert");
+  }
+  for (const std::string_view name : {kTypes, kOlder}) {
+    if (fields.Find(name) == nullptr) continue;
+    CRIA_ASSIGN_OR_RETURN(const json* types, fields.Array(name));
+    for (const json& type : *types) {
+      if (type == "attention" || type == kFullAttention) continue;
+      if (type == "mamba" || type == "linear_attention") {
+        return fields.Bad(ErrorCode::kUnsupported, name,
+                          "has layers of Mamba, which this version does not convert");
+      }
+      return fields.Bad(ErrorCode::kUnsupported, name,
+                        Format("has {}; this version supports attention", JsonFields::Text(type)));
+    }
+    if (types->size() == num_hidden_layers) continue;
+    return fields.Bad(
+        ErrorCode::kInvalidFile, name,
+        Format("has {} entries, but num_hidden_layers is {}", types->size(), num_hidden_layers));
+  }
+  return RefuseGiven(fields, "sliding_window");
+}
+
 Status RefuseForeignWindow(const JsonFields& fields, Window window) {
   if (window == Window::kRefused) CRIA_RETURN_IF_ERROR(RefuseGiven(fields, "sliding_window"));
   if (window != Window::kRefused && window != Window::kAll) return {};
@@ -57,14 +87,21 @@ Status RefuseForeignWindow(const JsonFields& fields, Window window) {
 // The window of layers that have one, 0 for none.
 Result<uint32_t> ReadWindow(const JsonFields& fields, const Family& family) {
   constexpr std::string_view kName = "sliding_window";
-  if (family.window == Window::kIgnored || family.window == Window::kRefused) return 0;
+  if (family.window == Window::kIgnored || family.window == Window::kRefused ||
+      family.window == Window::kAttentionOnly) {
+    return 0;
+  }
   if (family.window == Window::kUseSlidingWindow || family.window == Window::kLayersWithoutRope) {
     CRIA_ASSIGN_OR_RETURN(const bool is_used, fields.Bool("use_sliding_window", false));
     if (!is_used) return 0;
   }
   // Null switches the default off, too.
   const bool is_null = fields.Find(kName) == nullptr && fields.object().contains(kName);
-  return fields.Integer(kName, is_null ? 0 : family.sliding_window);
+  CRIA_ASSIGN_OR_RETURN(const uint32_t window,
+                        fields.Integer(kName, is_null ? 0 : family.sliding_window));
+  const bool is_absent = fields.Find(kName) == nullptr;
+  if (window != 0 || is_absent || !family.refuses_window_of_0) return window;
+  return fields.Bad(ErrorCode::kUnsupported, kName, "is 0; null means that there is no window");
 }
 
 // Which layers have rope: all, or as no_rope_layers says, which has 1 for layers with rope, or all
@@ -72,6 +109,15 @@ Result<uint32_t> ReadWindow(const JsonFields& fields, const Family& family) {
 Result<std::vector<bool>> ReadLayersWithRope(const JsonFields& fields, const Family& family,
                                              size_t num_layers) {
   std::vector<bool> has_rope(num_layers, true);
+  if (family.has_position_embedding_type) {
+    constexpr std::string_view kType = "position_embedding_type";
+    CRIA_ASSIGN_OR_RETURN(const std::string type, fields.String(kType, "nope"));
+    if (type == "nope") has_rope.assign(num_layers, false);
+    if (type == "nope" || type == "rope") return has_rope;
+    return fields.Bad(
+        ErrorCode::kUnsupported, kType,
+        Format("is {}; this version supports rope and nope", JsonFields::Text(json(type))));
+  }
   if (!family.Uses("no_rope_layers")) return has_rope;
   if (fields.Find("no_rope_layers") == nullptr) {
     CRIA_ASSIGN_OR_RETURN(const uint32_t interval,
@@ -108,6 +154,7 @@ Result<std::vector<bool>> SlidingLayersByRule(const JsonFields& fields, const Fa
     case Window::kRefused:
     case Window::kSlidingWindow:
     case Window::kAll:
+    case Window::kAttentionOnly:
       break;
     case Window::kUseSlidingWindow: {
       if (window == 0) break;
@@ -146,7 +193,9 @@ Result<std::vector<bool>> ReadSlidingLayers(const JsonFields& fields, const Fami
                                             const std::vector<bool>& has_rope, uint32_t window,
                                             uint32_t num_hidden_layers) {
   std::vector<bool> is_sliding;
-  const bool has_types = family.window != Window::kIgnored && fields.Find("layer_types") != nullptr;
+  const bool has_types = family.window != Window::kIgnored &&
+                         family.window != Window::kAttentionOnly &&
+                         fields.Find("layer_types") != nullptr;
   if (has_types) {
     CRIA_ASSIGN_OR_RETURN(is_sliding, ReadLayerTypes(fields, num_hidden_layers));
   } else {
@@ -162,6 +211,9 @@ Result<std::vector<bool>> ReadSlidingLayers(const JsonFields& fields, const Fami
 
 Status ReadHfLayers(const JsonFields& fields, const Family& family, ModelConfig& config) {
   CRIA_RETURN_IF_ERROR(RefuseForeignWindow(fields, family.window));
+  if (family.window == Window::kAttentionOnly) {
+    CRIA_RETURN_IF_ERROR(CheckAttentionOnly(fields, config.num_hidden_layers));
+  }
   CRIA_ASSIGN_OR_RETURN(const uint32_t window, ReadWindow(fields, family));
   // ValidateConfig refuses more layers.
   const size_t num_layers = std::min(config.num_hidden_layers, kMaxHiddenLayers);
@@ -186,8 +238,10 @@ Status ReadHfLayers(const JsonFields& fields, const Family& family, ModelConfig&
   // Parameters of a type that no layer has may be absent.
   const bool has_full = has_types ? std::ranges::contains(types, kFullAttention)
                                   : std::ranges::contains(is_sliding, false);
-  if (has_full) {
+  if (has_full && std::ranges::contains(has_rope, true)) {
     CRIA_RETURN_IF_ERROR(ReadHfRope(fields, family, kFullAttention, config, full));
+  } else if (has_full) {
+    full.rope_theta = family.rope_theta;  // It must have a value.
   }
   if (std::ranges::contains(is_sliding, true)) {
     CRIA_RETURN_IF_ERROR(ReadHfRope(fields, family, kSlidingAttention, config, sliding));
@@ -207,7 +261,8 @@ Status ReadHfLayers(const JsonFields& fields, const Family& family, ModelConfig&
       layers.push_back(recurrent);
     } else {
       layers.push_back(is_sliding[i] ? sliding : full);
-      layers.back().no_rope = !has_rope[i];
+      const bool has_none = family.only_windows_have_rope && window != 0 && !is_sliding[i];
+      layers.back().no_rope = !has_rope[i] || has_none;
     }
     layers.back().dense_mlp = is_dense[i];
   }

@@ -30,10 +30,13 @@ uint64_t StoredRow(uint64_t row, const TensorSource& source) {
   if (choice.period != 0) {
     return row / choice.count * choice.period + choice.first + row % choice.count;
   }
-  const uint32_t interleaved_head_dim = source.interleaved_head_dim;
-  if (interleaved_head_dim == 0) return row;
-  const uint64_t half = interleaved_head_dim / 2;
-  const uint64_t in_head = row % interleaved_head_dim;
+  const uint64_t head_dim = source.interleaved_head_dim;
+  if (head_dim == 0) return row;
+  const uint64_t rotated =
+      source.interleaved_channels == 0 ? head_dim : source.interleaved_channels;
+  const uint64_t half = rotated / 2;
+  const uint64_t in_head = row % head_dim;
+  if (in_head >= rotated) return row;
   return row - in_head + 2 * (in_head % half) + in_head / half;
 }
 

@@ -180,6 +180,10 @@ constexpr schema::HiddenAct ToSchema(HiddenAct act) {
       return schema::HiddenAct::GeluTanh;
     case HiddenAct::kGelu:
       return schema::HiddenAct::Gelu;
+    case HiddenAct::kRelu2:
+      return schema::HiddenAct::Relu2;
+    case HiddenAct::kXielu:
+      return schema::HiddenAct::Xielu;
   }
   return {};
 }
@@ -328,6 +332,8 @@ Offset<schema::Config> BuildConfig(FlatBufferBuilder& builder, const ModelConfig
     layer_kinds = builder.CreateVector(kinds);
     kind_of_layer = builder.CreateVector(config.kind_of_layer);
   }
+  Offset<flatbuffers::Vector<float>> xielu;
+  if (!config.xielu.empty()) xielu = builder.CreateVector(config.xielu);
   const auto start = builder.StartTable();
   size_t number = 0;
   ForEachField(kModelConfigFields,
@@ -340,6 +346,8 @@ Offset<schema::Config> BuildConfig(FlatBufferBuilder& builder, const ModelConfig
                    AddField(builder, number, layer_kinds);
                  } else if constexpr (std::same_as<T, std::vector<uint8_t>>) {
                    AddField(builder, number, kind_of_layer);
+                 } else if constexpr (std::same_as<T, std::vector<float>>) {
+                   AddField(builder, number, xielu);
                  } else if (!field.is_omitted_if_zero || ValueOf(field, config) != T{}) {
                    AddField(builder, number, ValueOf(field, config));
                  }

@@ -36,6 +36,7 @@ PartNames PartNamesOf(TensorRole role, const ModelConfig& config) {
       return {config.has_norms_after() ? "pre_feedforward_layernorm.weight"
                                        : "post_attention_layernorm.weight"};
     case TensorRole::kGateUpProj:
+      if (config.ungated_mlp) return {"mlp.up_proj.weight"};
       return {"mlp.gate_proj.weight", "mlp.up_proj.weight"};
     case TensorRole::kDownProj:
       return {"mlp.down_proj.weight"};
@@ -52,6 +53,7 @@ PartNames PartNamesOf(TensorRole role, const ModelConfig& config) {
     case TensorRole::kOBias:
       return {"self_attn.o_proj.bias"};
     case TensorRole::kGateUpBias:
+      if (config.ungated_mlp) return {"mlp.up_proj.bias"};
       return {"mlp.gate_proj.bias", "mlp.up_proj.bias"};
     case TensorRole::kDownBias:
       return {"mlp.down_proj.bias"};

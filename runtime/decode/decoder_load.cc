@@ -11,6 +11,7 @@
 #include "decode/mixture.h"
 #include "decode/self_attention.h"
 #include "decode/short_convolution.h"
+#include "decode/ungated_feed_forward.h"
 
 namespace cria {
 
@@ -81,6 +82,8 @@ Status Decoder::Load(const ModelFile& file, const xnn::PackedWeights& weights) {
     }
     if (config.is_mixture(i)) {
       layer.feed_forward = std::make_unique<MixtureOfExperts>(context, mixture_buffers, gate_up);
+    } else if (config.ungated_mlp) {
+      layer.feed_forward = std::make_unique<UngatedFeedForward>(context, i, gate_up);
     } else {
       layer.feed_forward = std::make_unique<DenseFeedForward>(context, config.intermediate_size,
                                                               gate_up, DenseFeedForward::Roles{});

@@ -12,6 +12,8 @@ namespace cria {
 GatedAct GatedActOf(HiddenAct act) {
   switch (act) {
     case HiddenAct::kSilu:
+    case HiddenAct::kRelu2:  // These have no gate.
+    case HiddenAct::kXielu:
       break;
     case HiddenAct::kGeluTanh:
       return ops::GeGluTanh;
@@ -27,7 +29,8 @@ size_t WidestDenseFeedForward(const ModelConfig& config) {
 }
 
 ArenaLayout::RegionId DenseFeedForward::Plan(const DecoderShape& shape, ArenaLayout& layout) {
-  const uint64_t row_bytes = 2 * WidestDenseFeedForward(shape.config) * sizeof(float);
+  const uint64_t row_bytes =
+      shape.config.gate_up_rows(WidestDenseFeedForward(shape.config)) * sizeof(float);
   return layout.Add("gate and up rows",
                     shape.options.chunk_tokens * row_bytes + xnn::kReadableSlackBytes,
                     {kGateUpStep, kDownStep});

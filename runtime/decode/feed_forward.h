@@ -18,7 +18,7 @@ size_t WidestDenseFeedForward(const ModelConfig& config);
 // the expert of a mixture that all rows share.
 class DenseFeedForward final : public FeedForward {
  public:
-  // f32 [chunk][2 * WidestDenseFeedForward], which all layers share.
+  // f32 [chunk][gate_up_rows(WidestDenseFeedForward)], which all layers share.
   static ArenaLayout::RegionId Plan(const DecoderShape& shape, ArenaLayout& layout);
 
   // The tensors of a layer's feed-forward or of a shared expert.

@@ -174,16 +174,21 @@ void SelfAttention::RotateAndStore(const BatchPlacement& placement, size_t rows)
     float* keys = queries + config_.query_channels();
     float* values = keys + config_.key_value_channels();
     const size_t position = places[row].position;
+    const auto normalize = [&] {
+      NormalizeHeads(queries, config_.query_channels(), q_norm_);
+      NormalizeHeads(keys, config_.key_value_channels(), k_norm_);
+    };
     if (!is_normalized) {
       if (qkv_bias_ != nullptr) ops::Add(qkv_bias_, config_.qkv_channels(), queries);
-      if (q_norm_ != nullptr) {
-        NormalizeHeads(queries, config_.query_channels(), q_norm_);
-        NormalizeHeads(keys, config_.key_value_channels(), k_norm_);
-      }
+      if (q_norm_ != nullptr && !config_.qk_norm_after_rope) normalize();
     }
     if (rope.cosines != nullptr) {
       ops::ApplyRope(queries, heads_to_rotate, config_.head_dim, config_.rotary_channels(),
                      rope.cosines + position * rope_width, rope.sines + position * rope_width);
+    }
+    if (config_.qk_norm_after_rope) normalize();
+    if (const float factor = config_.query_factor(position); factor != 1.0f) {
+      for (size_t i = 0; i < config_.query_channels(); ++i) queries[i] *= factor;
     }
     ops::StoreKeyValue(cache_.view, places[row].cache_row, position, keys, values);
   });

@@ -257,6 +257,29 @@ Status ValidateExperts(const ModelConfig& config) {
   return {};
 }
 
+Status ValidateUngated(const ModelConfig& config) {
+  const bool is_xielu = config.hidden_act == HiddenAct::kXielu;
+  if (config.ungated_mlp != (is_xielu || config.hidden_act == HiddenAct::kRelu2)) {
+    return Fail(ErrorCode::kUnsupported,
+                Format("ungated_mlp is {}, but hidden_act is {}, which this version does not know "
+                       "together",
+                       config.ungated_mlp, static_cast<uint32_t>(config.hidden_act)));
+  }
+  if (config.ungated_mlp && config.num_experts != 0) {
+    return Fail(ErrorCode::kUnsupported,
+                "ungated_mlp is true, which this version does not know of experts");
+  }
+  const size_t numbers = is_xielu ? config.num_hidden_layers * kXieluNumbers : 0;
+  if (config.xielu.size() != numbers) {
+    return Fail(ErrorCode::kInvalidFile,
+                Format("xielu has {} numbers instead of {}", config.xielu.size(), numbers));
+  }
+  const bool are_finite =
+      std::ranges::all_of(config.xielu, [](float x) { return std::isfinite(x); });
+  if (are_finite) return {};
+  return Fail(ErrorCode::kInvalidFile, "xielu has a number that is not finite");
+}
+
 Status ValidateShortConv(const ModelConfig& config) {
   if (!config.has_short_conv()) {
     if (config.conv_L_cache == 0 && !config.conv_bias) return {};
@@ -353,6 +376,12 @@ bool ModelConfig::has_short_conv() const {
   return std::ranges::contains(layer_kinds, true, &LayerKind::short_conv);
 }
 
+float ModelConfig::query_factor(size_t position) const {
+  if (llama_4_scaling_beta == 0.0f || position < llama_4_scaling_positions) return 1.0f;
+  const size_t times = position / llama_4_scaling_positions;
+  return static_cast<float>(1.0 + llama_4_scaling_beta * std::log1p(static_cast<double>(times)));
+}
+
 size_t ModelConfig::longest_context() const {
   // Distances in a layer with a window are shorter than the window.
   const bool all_have_windows = std::ranges::none_of(layer_kinds, [](const LayerKind& kind) {
@@ -391,6 +420,14 @@ Status ValidateConfig(const ModelConfig& config) {
   CRIA_RETURN_IF_ERROR(ValidateRotaryDim(config));
   if (config.qk_norm && config.joint_qk_norm) {
     return Fail(ErrorCode::kInvalidFile, "qk_norm and joint_qk_norm are both true");
+  }
+  CRIA_RETURN_IF_ERROR(ValidateUngated(config));
+  if (config.qk_norm_after_rope && !config.qk_norm) {
+    return Fail(ErrorCode::kInvalidFile, "qk_norm_after_rope is true, but qk_norm is not");
+  }
+  if ((config.llama_4_scaling_beta == 0.0f) != (config.llama_4_scaling_positions == 0)) {
+    return Fail(ErrorCode::kInvalidFile,
+                "one of llama_4_scaling_beta and llama_4_scaling_positions is 0, but not both");
   }
   CRIA_RETURN_IF_ERROR(ValidateExperts(config));
   CRIA_RETURN_IF_ERROR(ValidateLayerKinds(config));

@@ -47,6 +47,9 @@ enum class HiddenAct : uint8_t {
   kSilu,
   kGeluTanh,  // Hendrycks and Gimpel 2016, the approximation by tanh.
   kGelu,      // The same with the error function.
+  // The next ones only where there is no gate, and act(up) is what the second matrix multiplies.
+  kRelu2,  // The square of the positive part (So et al. 2021).
+  kXielu,  // Huang and Schlag 2024, with numbers of each layer.
 };
 
 // Where the norms of a block (attention, feed-forward) are.
@@ -61,6 +64,9 @@ enum class ScoringFunc : uint8_t {
   kSoftmax,  // Over all experts.
   kSigmoid,  // Of each. norm_topk_prob then divides by the sum plus 1e-6.
 };
+
+// How many numbers of its own kXielu has in each layer.
+inline constexpr size_t kXieluNumbers = 4;
 
 // What differs between the layers of one model. All layers of most models are alike; other models
 // have windows in some layers only, and frequencies of their own there, or none.
@@ -151,6 +157,15 @@ struct ModelConfig {
   // Value head i uses key head i % linear_num_key_heads. Otherwise, consecutive value heads share
   // a key head.
   bool linear_tiled_value_heads = false;
+  // Queries of later positions are multiplied by query_factor(); 0: they are not, and both are 0.
+  float llama_4_scaling_beta = 0.0f;
+  uint32_t llama_4_scaling_positions = 0;
+  // With qk_norm: heads are normalized after rope. The weights of keys' norms are 1 then, so that
+  // keys of the cache can be turned to other positions.
+  bool qk_norm_after_rope = false;
+  bool ungated_mlp = false;  // Feed-forwards have no gate: down_proj(act(up_proj(x))).
+  // kXielu only: [num_hidden_layers][kXieluNumbers], as ops::XieluNumbers has them.
+  std::vector<float> xielu;
 
   const LayerKind& layer_kind(size_t layer) const {
     return layer_kinds[kind_of_layer.empty() ? 0 : kind_of_layer[layer]];
@@ -171,6 +186,11 @@ struct ModelConfig {
   uint32_t rotary_channels() const { return rotary_dim == 0 ? head_dim : rotary_dim; }
   size_t query_channels() const { return size_t{num_attention_heads} * head_dim; }
   size_t key_value_channels() const { return size_t{num_key_value_heads} * head_dim; }
+  // The rows of the first matrix of a dense feed-forward with `width` channels: gate and up.
+  size_t gate_up_rows(size_t width) const { return ungated_mlp ? width : 2 * width; }
+  // What queries at `position` are multiplied by after rope: it grows by the logarithm of how many
+  // times llama_4_scaling_positions fit before the position. It is 1 for the first ones.
+  float query_factor(size_t position) const;
   // The rows of the fused projection: queries, then keys, then values, then gates of the output.
   size_t qkv_channels() const {
     return (attn_output_gate ? 2 : 1) * query_channels() + 2 * key_value_channels();

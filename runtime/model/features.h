@@ -50,6 +50,7 @@ constexpr bool NeedsFeature(const ConfigField<Owner, Value>& field, const ModelC
     return field.is_feature && value != Value{};
   }
   if constexpr (std::same_as<Value, std::vector<LayerKind>>) return value.size() > 1;
+  if constexpr (std::same_as<Value, std::vector<float>>) return !value.empty();
   return false;
 }
 

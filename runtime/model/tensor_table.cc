@@ -139,7 +139,7 @@ void AddLinearAttention(const ModelConfig& config, const Add& add) {
 template <typename Add>
 void AddDenseFeedForward(const ModelConfig& config, const Add& add) {
   const size_t hidden = config.hidden_size;
-  const size_t gate_up = 2 * size_t{config.intermediate_size};
+  const size_t gate_up = config.gate_up_rows(config.intermediate_size);
   add(TensorRole::kGateUpProj, gate_up, hidden);
   if (config.mlp_bias) add(TensorRole::kGateUpBias, 1, gate_up);
   add(TensorRole::kDownProj, hidden, config.intermediate_size);

@@ -42,6 +42,12 @@ std::vector<Range> GateUpChannels(const Range& channels, size_t width, size_t nu
   return ranges;
 }
 
+// The same of a dense feed-forward, which may have no gate.
+std::vector<Range> DenseChannels(const Range& channels, const ModelConfig& config) {
+  if (config.ungated_mlp) return {channels};
+  return GateUpChannels(channels, config.intermediate_size);
+}
+
 TensorLayout LayoutOf(const TensorLayout& stored, const TensorSlice& slice) {
   TensorLayout layout = stored;
   layout.output_channels = SumOf(slice.rows);
@@ -86,10 +92,10 @@ TensorSlice TensorSlice::Of(const TensorSpec& spec, const ModelConfig& config,
       slice.columns = {ChannelsOf(share.query_heads, config)};
       break;
     case TensorRole::kGateUpProj:
-      slice.rows = GateUpChannels(share.channels, config.intermediate_size);
+      slice.rows = DenseChannels(share.channels, config);
       break;
     case TensorRole::kGateUpBias:
-      slice.columns = GateUpChannels(share.channels, config.intermediate_size);
+      slice.columns = DenseChannels(share.channels, config);
       break;
     case TensorRole::kDownProj:
       slice.columns = {share.channels};

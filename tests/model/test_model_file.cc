@@ -117,6 +117,7 @@ Offset<schema::Config> BuildConfig(FlatBufferBuilder& builder, const TestModelFi
   const auto layer_kinds = kinds.empty() ? 0 : builder.CreateVector(kinds);
   const auto kind_of_layer =
       file.kind_of_layer.empty() ? 0 : builder.CreateVector(file.kind_of_layer);
+  const auto xielu = config.xielu.empty() ? 0 : builder.CreateVector(config.xielu);
   return schema::CreateConfig(
       builder, builder.CreateString(config.architecture), config.hidden_size,
       config.intermediate_size, config.num_hidden_layers, config.num_attention_heads,
@@ -133,7 +134,9 @@ Offset<schema::Config> BuildConfig(FlatBufferBuilder& builder, const TestModelFi
       static_cast<schema::ScoringFunc>(config.scoring_func), config.use_expert_bias,
       config.use_attention_gate, config.attn_output_gate, first.linear_attention,
       config.linear_conv_kernel_dim, config.linear_key_head_dim, config.linear_value_head_dim,
-      config.linear_num_key_heads, config.linear_num_value_heads, config.linear_tiled_value_heads);
+      config.linear_num_key_heads, config.linear_num_value_heads, config.linear_tiled_value_heads,
+      config.llama_4_scaling_beta, config.llama_4_scaling_positions,
+      config.qk_norm_after_rope, config.ungated_mlp, xielu);
 }
 
 Offset<schema::Tokenizer> BuildTokenizer(FlatBufferBuilder& builder, const TestModelFile& file) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ops/short_convolution.h"
+#include "ops/xielu.h"
 
 namespace cria::ops::reference {
 
@@ -91,6 +92,14 @@ inline double Gelu(double x) { return x * std::erfc(-x / std::sqrt(2.0)) / 2; }
 inline double GeluTanh(double x) {
   const double u = std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x);
   return x / (1 + std::exp(-2 * u));
+}
+
+inline double SquaredRelu(double x) { return x > 0 ? x * x : 0; }
+
+inline double Xielu(double x, const XieluNumbers& numbers) {
+  if (x > 0) return numbers.positive * x * x + numbers.linear * x;
+  return numbers.negative * (std::expm1(std::min(x, double{numbers.limit})) - x) +
+         numbers.linear * x;
 }
 
 // cap * tanh(x / cap); 0 is no cap.

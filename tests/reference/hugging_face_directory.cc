@@ -14,6 +14,7 @@
 #include "reference/hugging_face_families.h"
 #include "reference/hugging_face_linear.h"
 #include "reference/hugging_face_mixtures.h"
+#include "reference/hugging_face_recent.h"
 #include "reference/hugging_face_short_conv.h"
 #include "reference/rope_fields.h"
 
@@ -101,7 +102,8 @@ ReferenceConfig ReadFields(const json& fields, const std::string& architecture) 
   config.rope_scaling = ReadRopeScaling(FieldOr(fields, "rope_scaling", json()));
   config.tie_word_embeddings = FieldOr(fields, "tie_word_embeddings", false);
   if (!ReadFamily(fields, config) && !ReadMixture(fields, config) &&
-      !ReadShortConvFamily(fields, config) && !ReadLinearFamily(fields, config)) {
+      !ReadShortConvFamily(fields, config) && !ReadLinearFamily(fields, config) &&
+      !ReadRecentFamily(fields, config)) {
     ReadWhatArchitecturesDifferIn(fields, config);
     ReadLayers(fields, config);
   }
@@ -115,8 +117,15 @@ ReferenceConfig ReadFields(const json& fields, const std::string& architecture) 
 ReferenceConfig ReadConfig(const json& fields) {
   const auto architecture = fields.at("architectures").at(0).get<std::string>();
   if (!architecture.ends_with("ForConditionalGeneration")) return ReadFields(fields, architecture);
-  ReferenceConfig config = ReadFields(fields.at("text_config"), architecture);
-  config.prefix = "model.language_model.";
+  const json& text = fields.at("text_config");
+  // Their fields are read by the name of the whole model.
+  const bool is_named_by_model =
+      architecture.starts_with("Gemma3") || architecture.starts_with("Qwen3_5");
+  ReferenceConfig config = ReadFields(text, is_named_by_model ? architecture : ArchitectureWithin(text));
+  const bool is_smol_vlm = architecture == "SmolVLMForConditionalGeneration" ||
+                           architecture == "Idefics3ForConditionalGeneration";
+  config.prefix = is_smol_vlm ? "model.text_model." : "model.language_model.";
+  if (!is_named_by_model) config.tie_word_embeddings = FieldOr(fields, "tie_word_embeddings", false);
   config.bos_token_id = FieldOr(fields, "bos_token_id", config.bos_token_id);
   return config;
 }

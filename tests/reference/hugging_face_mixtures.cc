@@ -96,7 +96,8 @@ bool ReadMixture(const json& fields, ReferenceConfig& config) {
     ReadQwenMoe(fields, config);
   } else if (architecture == "OlmoeForCausalLM") {
     ReadOlmoe(fields, config);
-  } else if (architecture.starts_with("GraniteMoe")) {
+  } else if (architecture == "GraniteMoeForCausalLM" ||
+             architecture == "GraniteMoeSharedForCausalLM") {
     ReadGraniteMoe(fields, config);
   } else {
     return false;

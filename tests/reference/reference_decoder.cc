@@ -19,6 +19,17 @@ void Append(std::vector<double>& list, const std::vector<double>& tail) {
   list.insert(list.end(), tail.begin(), tail.end());
 }
 
+// The model's own name of a tensor that has this one in Llama's class.
+std::string OwnName(const ReferenceConfig& config, const std::string& name) {
+  for (const auto& [llama, own] : config.modules) {
+    const std::string module = "." + llama + ".";
+    const size_t at = name.find(module);
+    if (at == std::string::npos) continue;
+    return name.substr(0, at + 1) + own + name.substr(at + module.size() - 1);
+  }
+  return name;
+}
+
 // Llama 3.1: wavelengths that fit the original context at least `high_freq_factor` times stay,
 // those that fit at most `low_freq_factor` times are stretched, and between them the two are
 // blended.
@@ -165,7 +176,7 @@ void ReferenceDecoder::NameAttention(const std::string& prefix, Layer& layer) co
   const auto if_any = [&](bool is_there, const char* name, size_t size) {
     return is_there ? Weights(prefix + name, {size}) : nullptr;
   };
-  if (c.fused_projections) {  // Phi 3: the rows of one matrix behind those of the other.
+  if (c.fused_projections && !c.split_queries) {  // Phi 3: the rows of one matrix after another.
     layer.q_proj = matrix("self_attn.qkv_proj.weight", queries + 2 * keys, c.hidden_size);
     layer.k_proj = layer.q_proj + queries * c.hidden_size;
     layer.v_proj = layer.k_proj + keys * c.hidden_size;
@@ -211,7 +222,15 @@ void ReferenceDecoder::NameFeedForward(const std::string& prefix, size_t index,
     return;
   }
   const std::string module = prefix + "mlp.";
-  if (c.fused_projections) {
+  if (!c.has_gate) {
+    layer.up_proj = Weights(module + "up_proj.weight", {width, c.hidden_size});
+    if (c.activation == ReferenceActivation::kXielu) {
+      layer.alpha_p = Weights(module + "act_fn.alpha_p", {1});
+      layer.alpha_n = Weights(module + "act_fn.alpha_n", {1});
+      layer.beta = Weights(module + "act_fn.beta", {});
+      layer.eps = Weights(module + "act_fn.eps", {});
+    }
+  } else if (c.fused_projections) {
     layer.gate_proj = Weights(module + "gate_up_proj.weight", {2 * width, c.hidden_size});
     layer.up_proj = layer.gate_proj + width * c.hidden_size;
   } else {
@@ -220,7 +239,7 @@ void ReferenceDecoder::NameFeedForward(const std::string& prefix, size_t index,
   }
   layer.down_proj = Weights(module + "down_proj.weight", {c.hidden_size, width});
   if (!c.mlp_bias) return;
-  layer.gate_bias = Weights(module + "gate_proj.bias", {width});
+  if (c.has_gate) layer.gate_bias = Weights(module + "gate_proj.bias", {width});
   layer.up_bias = Weights(module + "up_proj.bias", {width});
   layer.down_bias = Weights(module + "down_proj.bias", {c.hidden_size});
 }
@@ -252,7 +271,7 @@ void ReferenceDecoder::NameNorms(const std::string& prefix, Layer& layer) const 
 
 const float* ReferenceDecoder::Weights(const std::string& name,
                                        const std::vector<size_t>& shape) const {
-  const auto found = model_.tensors.find(name);
+  const auto found = model_.tensors.find(OwnName(model_.config, name));
   if (found == model_.tensors.end()) throw std::runtime_error("no tensor " + name);
   size_t count = 1;
   for (size_t extent : shape) count *= extent;
@@ -290,8 +309,8 @@ void ReferenceDecoder::NormalizeHeads(std::vector<double>& heads, const float* w
 }
 
 // Half-split order: element i of the first half and of the second half of a head, or of the part of
-// it that is turned, are a pair. The attention factor of YaRN and LongRoPE multiplies what is
-// turned.
+// it that is turned, are a pair; in GLM and ERNIE, neighbours are. The attention factor of YaRN and
+// LongRoPE multiplies what is turned.
 void ReferenceDecoder::RotateHeads(const Layer& layer, std::vector<double>& heads) const {
   if (layer.attention.no_rope) return;
   const size_t head_dim = model_.config.head_dim;
@@ -300,12 +319,14 @@ void ReferenceDecoder::RotateHeads(const Layer& layer, std::vector<double>& head
   for (size_t start = 0; start < heads.size(); start += head_dim) {
     for (size_t i = 0; i < half; ++i) {
       const double angle = static_cast<double>(position_) * layer.rope_frequencies[i];
-      const double first = heads[start + i];
-      const double second = heads[start + half + i];
+      const size_t low = start + (model_.config.turns_neighbours ? 2 * i : i);
+      const size_t high = model_.config.turns_neighbours ? low + 1 : low + half;
+      const double first = heads[low];
+      const double second = heads[high];
       const double cosine = std::cos(angle) * scale;
       const double sine = std::sin(angle) * scale;
-      heads[start + i] = first * cosine - second * sine;
-      heads[start + half + i] = second * cosine + first * sine;
+      heads[low] = first * cosine - second * sine;
+      heads[high] = second * cosine + first * sine;
     }
   }
 }
@@ -359,10 +380,19 @@ std::vector<double> ReferenceDecoder::AttentionOf(Layer& layer, const std::vecto
   const std::vector<double> output_gates = TakeOutputGates(queries);
   std::vector<double> keys =
       MatrixTimesVector(layer.k_proj, key_value_channels, normed, layer.k_bias);
-  NormalizeHeads(queries, layer.q_norm);
-  NormalizeHeads(keys, layer.k_norm);
+  const auto normalize = [&] {
+    NormalizeHeads(queries, layer.q_norm);
+    NormalizeHeads(keys, layer.k_norm);
+  };
+  if (!c.norms_after_rope) normalize();
   RotateHeads(layer, queries);
   RotateHeads(layer, keys);
+  if (c.norms_after_rope) normalize();  // Hunyuan.
+  if (c.query_scale_positions != 0) {   // Ministral 3, by the scaling of Llama 4.
+    const double times =
+        std::floor(static_cast<double>(position_) / static_cast<double>(c.query_scale_positions));
+    for (double& query : queries) query *= 1.0 + c.query_scale_beta * std::log(1.0 + times);
+  }
   Append(layer.keys, keys);
   Append(layer.values, MatrixTimesVector(layer.v_proj, key_value_channels, normed, layer.v_bias));
   std::vector<double> heads = Attend(layer, queries);
@@ -393,11 +423,19 @@ std::vector<double> ReferenceDecoder::FeedForwardOf(const Layer& layer,
   const ReferenceConfig& c = model_.config;
   const std::vector<double> normed = Norm(x, layer.mlp_input_norm);
   if (layer.mixture) return layer.mixture->Of(normed);
-  const std::vector<double> gate =
-      MatrixTimesVector(layer.gate_proj, c.intermediate_size, normed, layer.gate_bias);
   std::vector<double> inner =
       MatrixTimesVector(layer.up_proj, c.intermediate_size, normed, layer.up_bias);
-  for (size_t i = 0; i < inner.size(); ++i) inner[i] *= Activate(c.activation, gate[i]);
+  if (c.has_gate) {
+    const std::vector<double> gate =
+        MatrixTimesVector(layer.gate_proj, c.intermediate_size, normed, layer.gate_bias);
+    for (size_t i = 0; i < inner.size(); ++i) inner[i] *= Activate(c.activation, gate[i]);
+  } else {
+    for (double& value : inner) {
+      value = c.activation == ReferenceActivation::kXielu
+                  ? Xielu(value, *layer.alpha_p, *layer.alpha_n, *layer.beta, *layer.eps)
+                  : Activate(c.activation, value);
+    }
+  }
   return MatrixTimesVector(layer.down_proj, c.hidden_size, inner, layer.down_bias);
 }
 

@@ -61,6 +61,11 @@ class ReferenceDecoder {
     const float* q_norm;  // [head_dim], or of all heads
     const float* k_norm;  // The same.
     const float* gate;    // [num_attention_heads, hidden_size]
+    // The numbers of xIELU, one each.
+    const float* alpha_p;
+    const float* alpha_n;
+    const float* beta;
+    const float* eps;
     ReferenceAttention attention;
     std::vector<double> rope_frequencies;  // [turned_channels / 2]
     std::vector<double> keys;              // [position][num_key_value_heads][head_dim], rotated.

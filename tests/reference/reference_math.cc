@@ -40,8 +40,18 @@ double Activate(ReferenceActivation activation, double x) {
       return Gelu(x);
     case ReferenceActivation::kGeluTanh:
       return GeluTanh(x);
+    case ReferenceActivation::kSquaredRelu:
+      return x > 0.0 ? x * x : 0.0;
+    case ReferenceActivation::kXielu:
+      break;  // It has weights.
   }
   throw std::runtime_error("unknown activation");
+}
+
+double Xielu(double x, double alpha_p, double alpha_n, double beta, double eps) {
+  const auto softplus = [](double y) { return std::log1p(std::exp(y)); };
+  if (x > 0.0) return softplus(alpha_p) * x * x + beta * x;
+  return (std::expm1(std::min(x, eps)) - x) * (beta + softplus(alpha_n)) + beta * x;
 }
 
 void Softmax(std::vector<double>& scores) {

@@ -15,6 +15,9 @@ std::vector<double> MatrixTimesVector(const float* weights, size_t outputs,
 
 double Activate(ReferenceActivation activation, double x);
 
+// Huang and Schlag 2024, with the numbers that are trained: softplus keeps the alphas positive.
+double Xielu(double x, double alpha_p, double alpha_n, double beta, double eps);
+
 void Softmax(std::vector<double>& scores);
 
 }  // namespace cria::reference

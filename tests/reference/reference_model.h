@@ -29,7 +29,7 @@ struct ReferenceRopeScaling {
   double partial_rotary_factor = 1.0;  // kProportional only: the part of the pairs that are turned.
 };
 
-enum class ReferenceActivation { kSilu, kGelu, kGeluTanh };
+enum class ReferenceActivation { kSilu, kGelu, kGeluTanh, kSquaredRelu, kXielu };
 
 // Which norms a layer has: of what attention and the feed-forward read, of what they write, or of
 // both.
@@ -99,10 +99,13 @@ struct ReferenceConfig {
   std::vector<ReferenceAttention> layers;
   // The fields of families that compute more than Llama, as their own classes have them.
   ReferenceActivation activation = ReferenceActivation::kSilu;
+  bool has_gate = true;  // Of the feed-forward.
   ReferenceNorms norms = ReferenceNorms::kBefore;
   double norm_weight_offset = 0.0;  // A norm multiplies by this plus its weight.
   bool joint_qk_norm = false;       // One norm of all heads of queries, one of all heads of keys.
   size_t rotary_dim = 0;            // How much of each head is turned; 0: all.
+  bool norms_after_rope = false;    // With qk_norm: of heads that are turned already.
+  bool turns_neighbours = false;    // Pairs are of elements 2 i and 2 i + 1, not of halves.
   double score_scale = 0.0;         // The factor of query times key; 0: 1 / sqrt(head_dim).
   double attn_logit_softcapping = 0.0;  // 0: none.
   double final_logit_softcapping = 0.0;
@@ -110,6 +113,7 @@ struct ReferenceConfig {
   double residual_multiplier = 1.0;
   double logits_scaling = 1.0;     // Logits are divided by it.
   bool fused_projections = false;  // qkv_proj and gate_up_proj are one matrix each.
+  bool split_queries = false;      // If they are: only gate_up_proj is.
   ReferenceExperts experts;
   size_t conv_L_cache = 0;  // The taps of short convolutions.
   bool conv_bias = false;   // Of these and of their projections.
@@ -118,7 +122,12 @@ struct ReferenceConfig {
   // q_proj also has gates, behind each head, whose sigmoids multiply what attention writes.
   bool attn_output_gate = false;
   ReferenceLinear linear;
+  // Queries at a position p are multiplied by 1 + b ln(1 + floor(p / query_scale_positions)).
+  double query_scale_beta = 0.0;
+  size_t query_scale_positions = 0;
   ReferenceNames names = ReferenceNames::kLlama;
+  // Modules of layers by the names that Llama's class has, and the model's own names of them.
+  std::map<std::string, std::string> modules = {};
   std::string prefix = "model.";  // Of all tensors but the head.
   int bos_token_id = -1;          // -1: there is none.
   std::vector<int> eos_token_ids;

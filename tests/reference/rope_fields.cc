@@ -42,8 +42,15 @@ ReferenceRopeScaling ReadRopeScaling(const json& fields) {
     scaling.type = ReferenceRopeScaling::Type::kYarn;
     scaling.original_max_position_embeddings =
         fields.at("original_max_position_embeddings").get<size_t>();
-    scaling.attention_factor =
-        FieldOr(fields, "attention_factor", 0.1 * std::log(scaling.factor) + 1.0);
+    // The magnitude for a weight of the logarithm; two weights give a quotient of magnitudes.
+    const auto magnitude = [&](double weight) {
+      return scaling.factor <= 1.0 ? 1.0 : 0.1 * weight * std::log(scaling.factor) + 1.0;
+    };
+    const double above = FieldOr(fields, "mscale", 0.0);
+    const double below = FieldOr(fields, "mscale_all_dim", 0.0);
+    const bool has_both = above != 0.0 && below != 0.0;
+    scaling.attention_factor = FieldOr(
+        fields, "attention_factor", has_both ? magnitude(above) / magnitude(below) : magnitude(1));
     scaling.beta_fast = FieldOr(fields, "beta_fast", 32.0);
     scaling.beta_slow = FieldOr(fields, "beta_slow", 1.0);
     scaling.truncate = FieldOr(fields, "truncate", true);

@@ -10,6 +10,7 @@
 #include "support/family_gguf.h"
 #include "support/files.h"
 #include "support/random_values.h"
+#include "support/recent_families.h"
 
 namespace cria::support {
 namespace {
@@ -306,6 +307,7 @@ class TensorLister {
 }  // namespace
 
 std::vector<TensorShape> FamilyTensors(const FamilyCheckpoint& checkpoint) {
+  if (IsRecentFamily(checkpoint.config_json)) return RecentFamilyTensors(checkpoint.config_json);
   return TensorLister(checkpoint).Take();
 }
 
@@ -314,6 +316,7 @@ std::vector<float> FamilyValues(const FamilyCheckpoint& checkpoint, const Tensor
   // A model within another has the same weights.
   std::string name = tensor.name;
   if (name.starts_with("model.language_model.")) name.erase(6, 15);
+  if (name.starts_with("model.text_model.")) name.erase(6, 11);
   FillNormal(SeedFor(kSeed, name), 0, values);
   float center = 0.0f;
   float deviation = 0.3f;
@@ -327,6 +330,9 @@ std::vector<float> FamilyValues(const FamilyCheckpoint& checkpoint, const Tensor
     center = -1.0f;
     deviation = 1.0f;
   }
+  // Numbers that are the same in all models.
+  if (name.ends_with(".act_fn.beta")) return {0.5f};
+  if (name.ends_with(".act_fn.eps")) return {-1e-6f};
   if (name.ends_with("embed_tokens.weight")) deviation *= checkpoint.embedding_scale;
   for (float& value : values) value = center + deviation * value;
   if (checkpoint.router_skew != 0.0 && IsRouter(name)) {

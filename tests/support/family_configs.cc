@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "support/family_checkpoint.h"
+#include "support/recent_families.h"
 
 namespace cria::support {
 namespace {
@@ -451,6 +452,8 @@ std::vector<FamilyCheckpoint> FamilyCheckpoints() {
   families.insert(families.end(), others.begin(), others.end());
   const std::vector<FamilyCheckpoint> linear = LinearAttentionCheckpoints();
   families.insert(families.end(), linear.begin(), linear.end());
+  const std::vector<FamilyCheckpoint> recent = RecentFamilies();
+  families.insert(families.end(), recent.begin(), recent.end());
   return families;
 }
 

@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "reference/reference_model.h"
 #include "support/gguf_writer.h"
@@ -41,6 +42,7 @@ class FamilyGgufWriter {
   ValueHeads value_heads_;
   GgufWriter writer_;
   std::map<std::string, reference::ReferenceTensor> experts_;  // Of all experts together.
+  std::map<std::string, std::vector<float>> xielu_;            // [layers], by their names.
 };
 
 }  // namespace cria::support
