@@ -113,8 +113,8 @@ class BlockMaker {
     if (config_.ungated_mlp) {
       std::span<const float> xielu = config_.xielu;
       if (!xielu.empty()) xielu = xielu.subspan(layer_ * kXieluNumbers, kXieluNumbers);
-      block.inner = [act = config_.hidden_act, xielu, &threads = threads_](MatrixView up,
-                                                                           MatrixView output) {
+      block.inner = [act = config_.hidden_act, xielu, &threads = threads_](
+                        MatrixView up, ConstMatrixView /*gates*/, MatrixView output) {
         ActivateUngated(threads, act, xielu, up, output);
       };
     }
