@@ -221,8 +221,8 @@ Half AttentionOf(FilePlan& plan, const ModelConfig& config, int layer) {
                  .heads_per_row_head = config.num_attention_heads / config.num_key_value_heads}}};
 }
 
-// A dense one, or a mixture of experts, each with a pair. What down_proj reads without a gate is not
-// a multiple of what up_proj writes.
+// A dense one, or a mixture of experts, each with a pair. What down_proj reads without a gate is
+// not a multiple of what up_proj writes.
 Half FeedForwardOf(FilePlan& plan, const ModelConfig& config, int layer) {
   const auto find = [&](TensorRole role) { return FindTensor(plan, role, layer); };
   struct Roles {

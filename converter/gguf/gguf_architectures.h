@@ -21,9 +21,13 @@ struct GgufArchitecture {
   bool qkv_bias = false;
   bool qk_norm = false;
   bool joint_qk_norm = false;
+  bool qk_norm_after_rope = false;
   NormPlacement norm_placement = NormPlacement::kBefore;
   HiddenAct hidden_act = HiddenAct::kSilu;
-  bool scales_embedding = false;  // By sqrt(embedding_length).
+  bool ungated_mlp = false;
+  bool has_query_scaling = false;      // attention.temperature_scale
+  std::string_view with_windows = {};  // The Hugging Face name of a model that has windows.
+  bool scales_embedding = false;       // By sqrt(embedding_length).
   // The number of layers of the model whose scores are divided by sqrt(embedding_length / heads)
   // instead of sqrt(key_length); 0: none.
   uint32_t layers_with_other_scores = 0;
@@ -32,7 +36,12 @@ struct GgufArchitecture {
   uint32_t sliding_window_pattern = 0;
   // Layers with the window have this base, unless the file has another, and no rope scaling.
   std::optional<float> sliding_rope_theta = {};
-  uint32_t no_rope_layer_interval = 0;               // Every n-th layer has no rope.
+  bool sliding_has_rope_scaling = true;
+  uint32_t no_rope_layer_interval = 0;  // Every n-th layer has no rope.
+  // Layers without a window have no rope in a model that has windows.
+  bool only_windows_have_rope = false;
+  // rope.scaling.finetuned says whether there is rope; if it is absent, there is.
+  bool has_rope_switch = false;
   std::optional<float> attn_logit_softcapping = {};  // Default.
   std::optional<float> final_logit_softcapping = {};
   bool has_fused_projections = false;  // attn_qkv, and gate and up in ffn_up.
@@ -47,6 +56,8 @@ struct GgufArchitecture {
   bool has_sigmoid_scores = false;
   // Layers without heads of keys and values have a short convolution, and norms' names differ.
   bool has_short_conv = false;
+  // Layers without heads of keys and values are Mamba's, which are refused.
+  bool has_mamba = false;
   // Keys that are used, although they are refused for other architectures.
   std::span<const std::string_view> own_keys = {};
 

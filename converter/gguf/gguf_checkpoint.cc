@@ -48,6 +48,8 @@ constexpr std::array kLayerNames = {
     TensorName{"attn_k_norm", "self_attn.k_norm"},
     TensorName{"attn_output", "self_attn.o_proj"},
     TensorName{"ffn_norm", "post_attention_layernorm"},
+    // Another name of the same, Seed-OSS's.
+    TensorName{"post_attention_norm", "post_attention_layernorm"},
     TensorName{"ffn_gate", "mlp.gate_proj"},
     TensorName{"ffn_up", "mlp.up_proj"},
     TensorName{"ffn_down", "mlp.down_proj"},
@@ -238,6 +240,7 @@ Result<Checkpoint> OpenGgufCheckpoint(const std::filesystem::path& path) {
     const RenamedTensor renamed = Rename(tensor.name, architecture);
     if (architecture.is_interleaved && IsInterleaved(renamed.module)) {
       tensor.interleaved_head_dim = checkpoint.config.head_dim;
+      tensor.interleaved_channels = checkpoint.config.rotary_dim;
     }
     // It is one row of a matrix elsewhere.
     if (renamed.module == "ffn_gate_inp_shexp" && tensor.shape.size() == 1) {

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "converter/gguf/gguf_rope.h"
 #include "converter/layer_kinds.h"
+#include "converter/xielu_numbers.h"
 #include "core/format.h"
 
 namespace cria {
@@ -28,6 +30,7 @@ constexpr std::array kNeutralKeys = {
     NeutralKey{"attention.scale"},           NeutralKey{"attention.clamp_kqv"},
     NeutralKey{"attention.max_alibi_bias"},  NeutralKey{"attention.temperature_length"},
     NeutralKey{"attn_logit_softcapping"},    NeutralKey{"final_logit_softcapping"},
+    NeutralKey{"rope.dimension_sections"},   NeutralKey{"nextn_predict_layers"},
 };
 
 class ConfigReader {
@@ -46,6 +49,8 @@ class ConfigReader {
     config_.qkv_bias = architecture_.qkv_bias;
     config_.qk_norm = architecture_.qk_norm;
     config_.joint_qk_norm = architecture_.joint_qk_norm;
+    config_.qk_norm_after_rope = architecture_.qk_norm_after_rope;
+    config_.ungated_mlp = architecture_.ungated_mlp;
     config_.norm_placement = architecture_.norm_placement;
     config_.hidden_act = architecture_.hidden_act;
     CRIA_RETURN_IF_ERROR(ReadSizes());
@@ -60,6 +65,8 @@ class ConfigReader {
         ReadSoftCap("final_logit_softcapping", architecture_.final_logit_softcapping));
     CRIA_RETURN_IF_ERROR(ReadExperts());
     CRIA_RETURN_IF_ERROR(ReadLayerKinds());
+    CRIA_RETURN_IF_ERROR(ReadQueryScaling());
+    CRIA_RETURN_IF_ERROR(ReadXielu());
     return config_;
   }
 
@@ -100,6 +107,7 @@ class ConfigReader {
       CRIA_ASSIGN_OR_RETURN(*size.field, metadata_.Integer(Key(size.name)));
     }
     if (architecture_.has_short_conv) return ReadShortConv();
+    if (architecture_.has_mamba) return ReadHeadsOfAttention();
     CRIA_ASSIGN_OR_RETURN(
         config_.num_key_value_heads,
         metadata_.Integer(Key("attention.head_count_kv"), config_.num_attention_heads));
@@ -139,6 +147,69 @@ class ConfigReader {
     if (heads != 0) return {};
     return metadata_.Bad(key, "is 0 for every layer, but this version needs a layer with attention",
                          ErrorCode::kUnsupported);
+  }
+
+  // One number, or one for each layer, of which Mamba's have 0.
+  Status ReadHeadsOfAttention() {
+    const std::string key = Key("attention.head_count_kv");
+    const auto* counts = metadata_.Find<std::vector<int64_t>>(key);
+    if (counts == nullptr) {
+      CRIA_ASSIGN_OR_RETURN(config_.num_key_value_heads,
+                            metadata_.Integer(key, config_.num_attention_heads));
+      return {};
+    }
+    if (std::ranges::contains(*counts, 0)) {
+      return Unsupported("attention.head_count_kv", "gives layers of Mamba");
+    }
+    const bool are_alike =
+        std::ranges::adjacent_find(*counts, std::ranges::not_equal_to()) == counts->end();
+    if (counts->size() != config_.num_hidden_layers || counts->empty() || !are_alike ||
+        counts->front() < 0 || counts->front() > UINT32_MAX) {
+      return metadata_.Bad(key, "must have the same number for each layer");
+    }
+    config_.num_key_value_heads = static_cast<uint32_t>(counts->front());
+    return {};
+  }
+
+  // As in llama.cpp, the positions are those of yarn.
+  Status ReadQueryScaling() {
+    constexpr std::string_view kScale = "attention.temperature_scale";
+    const std::string key = Key(kScale);
+    if (!architecture_.has_query_scaling) return RefuseUnlessNeutral({kScale});
+    CRIA_ASSIGN_OR_RETURN(config_.llama_4_scaling_beta, metadata_.Number(key, 0.0f));
+    if (config_.llama_4_scaling_beta == 0.0f) return {};
+    CRIA_ASSIGN_OR_RETURN(config_.llama_4_scaling_positions,
+                          metadata_.Integer(Key("rope.scaling.original_context_length"),
+                                            config_.max_position_embeddings));
+    return {};
+  }
+
+  // A number for all layers, or one for each.
+  Result<std::vector<double>> ReadXieluKey(std::string_view name) const {
+    const std::string key = Format("xielu.{}", name);
+    const size_t num_layers = std::min(config_.num_hidden_layers, kMaxHiddenLayers);
+    const auto* list = metadata_.Find<std::vector<double>>(key);
+    if (list == nullptr) {
+      CRIA_ASSIGN_OR_RETURN(const float number, metadata_.Number(key));
+      return std::vector<double>(num_layers, number);
+    }
+    if (list->size() == num_layers) return *list;
+    return metadata_.Bad(key, Format("has {} entries, but block_count is {}", list->size(),
+                                     config_.num_hidden_layers));
+  }
+
+  Status ReadXielu() {
+    if (architecture_.hidden_act != HiddenAct::kXielu) return {};
+    CRIA_ASSIGN_OR_RETURN(const std::vector<double> alpha_p, ReadXieluKey("alpha_p"));
+    CRIA_ASSIGN_OR_RETURN(const std::vector<double> alpha_n, ReadXieluKey("alpha_n"));
+    CRIA_ASSIGN_OR_RETURN(const std::vector<double> beta, ReadXieluKey("beta"));
+    CRIA_ASSIGN_OR_RETURN(const std::vector<double> eps, ReadXieluKey("eps"));
+    for (size_t i = 0; i < alpha_p.size(); ++i) {
+      const auto numbers = XieluNumbersOf(alpha_p[i], alpha_n[i], static_cast<float>(beta[i]),
+                                          static_cast<float>(eps[i]));
+      config_.xielu.insert(config_.xielu.end(), numbers.begin(), numbers.end());
+    }
+    return {};
   }
 
   Status ReadScores() {
@@ -213,7 +284,9 @@ class ConfigReader {
                                                              config_.max_position_embeddings,
                                                              architecture_.has_longrope));
     LayerKind sliding = full;
-    if (architecture_.sliding_rope_theta) sliding.rope_scaling = {};
+    if (architecture_.sliding_rope_theta || !architecture_.sliding_has_rope_scaling) {
+      sliding.rope_scaling = {};
+    }
     CRIA_ASSIGN_OR_RETURN(sliding.sliding_window, metadata_.Integer(Key("attention.sliding_window"),
                                                                     architecture_.sliding_window));
     CRIA_ASSIGN_OR_RETURN(
@@ -222,11 +295,21 @@ class ConfigReader {
                          architecture_.sliding_rope_theta.value_or(full.rope_theta)));
     CRIA_ASSIGN_OR_RETURN(const std::vector<bool> is_sliding,
                           ReadSlidingLayers(sliding.sliding_window != 0));
+    bool has_rope = true;
+    if (architecture_.has_rope_switch) {
+      CRIA_ASSIGN_OR_RETURN(has_rope, metadata_.Bool(Key("rope.scaling.finetuned"), true));
+    }
+    const bool has_window = std::ranges::contains(is_sliding, true);
+    if (has_window && !architecture_.with_windows.empty()) {
+      config_.architecture = architecture_.with_windows;
+    }
     std::vector<LayerKind> layers;
     for (uint32_t i = 0; i < is_sliding.size(); ++i) {
       const uint32_t interval = architecture_.no_rope_layer_interval;
       layers.push_back(is_sliding[i] ? sliding : full);
-      layers.back().no_rope = interval != 0 && (i + 1) % interval == 0;
+      layers.back().no_rope =
+          (interval != 0 && (i + 1) % interval == 0) || !has_rope ||
+          (architecture_.only_windows_have_rope && has_window && !is_sliding[i]);
       if (i < is_convolution_.size() && is_convolution_[i]) {
         layers.back() = {.rope_theta = full.rope_theta, .no_rope = true, .short_conv = true};
       }

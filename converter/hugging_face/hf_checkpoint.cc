@@ -96,9 +96,10 @@ constexpr std::array kTextPrefixes = {PartPrefix{"model.language_model.", "model
                                       PartPrefix{"language_model.model.", "model."},
                                       PartPrefix{"language_model.lm_head.", "lm_head."}};
 constexpr std::array<std::string_view, 8> kVisionPrefixes = {
-    "model.vision_tower.", "model.multi_modal_projector.", "vision_tower.",
-    "multi_modal_projector.", "model.vision_model.", "model.connector.", "model.image_newline",
-    "image_newline"};
+    "model.vision_tower.", "model.multi_modal_projector.",
+    "vision_tower.",       "multi_modal_projector.",
+    "model.vision_model.", "model.connector.",
+    "model.image_newline", "image_newline"};
 
 bool IsOfVision(std::string_view name) {
   return std::ranges::any_of(kVisionPrefixes,

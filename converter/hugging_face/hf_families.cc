@@ -75,8 +75,9 @@ constexpr std::array kGlm4Modules = {
 
 // The class has the norms whatever the field says.
 constexpr std::array<Name, 1> kHunyuanFields = {"use_qk_norm"};
-constexpr std::array kHunyuanModules = {LayerModule{"self_attn.query_layernorm", "self_attn.q_norm"},
-                                        LayerModule{"self_attn.key_layernorm", "self_attn.k_norm"}};
+constexpr std::array kHunyuanModules = {
+    LayerModule{"self_attn.query_layernorm", "self_attn.q_norm"},
+    LayerModule{"self_attn.key_layernorm", "self_attn.k_norm"}};
 
 constexpr ExpertFields kMixtralExperts = {.num_experts = "num_local_experts",
                                           .num_experts_alias = "num_experts",
@@ -226,7 +227,7 @@ constexpr std::array kFamilies = {
            .head_dim = 128,
            .rms_norm_eps = 1e-5f,
            .window = Window::kAll,
-           .rope_theta = 10000.0f,
+           .refuses_window_of_0 = true,
            .default_rope_parameters = kMinistral3Rope,
            .has_query_scaling = true},
     Family{.architecture = "Qwen2ForCausalLM",
@@ -327,6 +328,7 @@ constexpr std::array kFamilies = {
            .window = Window::kPattern,
            .sliding_window = 4096,
            .sliding_window_pattern = 4,
+           .refuses_window_of_0 = true,
            .only_windows_have_rope = true,
            .own_fields = kExaone4Fields,
            .never_null = kExaone4NeverNull},
@@ -572,9 +574,9 @@ bool Family::Uses(std::string_view field) const { return std::ranges::contains(o
 Result<Family> ReadHfFamily(const JsonFields& fields) {
   CRIA_ASSIGN_OR_RETURN(const auto architecture, ReadArchitecture(fields));
   CRIA_ASSIGN_OR_RETURN(const std::string model_type, fields.String("model_type"));
-  const auto* family =
-      architecture ? std::ranges::find(kFamilies, *architecture, &Family::architecture)
-                   : std::ranges::find(kFamilies, model_type, &Family::model_type);
+  const auto* family = architecture
+                           ? std::ranges::find(kFamilies, *architecture, &Family::architecture)
+                           : std::ranges::find(kFamilies, model_type, &Family::model_type);
   const auto* vision =
       architecture ? std::ranges::find(kVisionModels, *architecture, &VisionModel::architecture)
                    : std::ranges::find(kVisionModels, model_type, &VisionModel::model_type);
@@ -584,11 +586,10 @@ Result<Family> ReadHfFamily(const JsonFields& fields) {
       return fields.Bad(ErrorCode::kNotFound, "architectures",
                         "is missing; it must name the kind of model, such as LlamaForCausalLM");
     }
-    return fields.Bad(
-        ErrorCode::kUnsupported, "architectures",
-        Format("is [\"{}\"]; this version converts {}, and the text models of {}",
-               Quotable(*architecture), ListNames(kFamilies, &Family::architecture),
-               ListNames(kVisionModels, &VisionModel::architecture)));
+    return fields.Bad(ErrorCode::kUnsupported, "architectures",
+                      Format("is [\"{}\"]; this version converts {}, and the text models of {}",
+                             Quotable(*architecture), ListNames(kFamilies, &Family::architecture),
+                             ListNames(kVisionModels, &VisionModel::architecture)));
   }
   const Name wanted = is_family ? family->model_type : vision->model_type;
   if (!model_type.empty() && model_type != wanted) {

@@ -42,7 +42,7 @@ enum class RopeFields : uint8_t {
   kGemma3,               // An object for each type of layers. The older form has rope_scaling for
                          // layers without a window and rope_local_base_freq for the others.
   kPhi3,                 // For all layers, with a partial_rotary_factor.
-  kLfm3,  // An object for each type of layers, which may be of the type proportional.
+  kLfm3,     // An object for each type of layers, which may be of the type proportional.
   kOlmo3,    // As Gemma 3, but the older form has no field for the base of layers with a window.
   kPartial,  // For all layers, with a partial_rotary_factor.
 };
@@ -112,7 +112,7 @@ struct Family {
   std::string_view shown_architecture = {};
   // The object with the fields, if they are not at the top level.
   std::string_view nested_in = {};
-  std::string_view nested_model_type = {};           // Of this object.
+  std::string_view nested_model_type = {};  // Of this object.
   // Whether the head is tied if neither this object nor the one around it says so.
   bool outer_tie_word_embeddings = false;
   const DefaultSizes* default_sizes = nullptr;       // Absent sizes are refused if there are none.
@@ -135,6 +135,7 @@ struct Family {
   Window window = Window::kIgnored;
   uint32_t sliding_window = 0;          // Default.
   uint32_t sliding_window_pattern = 0;  // Default of n, for kPattern.
+  bool refuses_window_of_0 = false;     // Because it is another than none, which null is.
   // Layers without a window have no rope in a model that has windows.
   bool only_windows_have_rope = false;
   RopeFields rope_fields = RopeFields::kShared;
@@ -144,7 +145,8 @@ struct Family {
   Multipliers multipliers = Multipliers::kNone;
   std::optional<float> attn_logit_softcapping = {};  // Default, if it is an own field.
   std::optional<float> final_logit_softcapping = {};
-  // Parameters of rope in place of absent ones, as JSON. Then a rope_theta outside them is not used.
+  // Parameters of rope in place of absent ones, as JSON. Then a rope_theta outside them is not
+  // used.
   std::string_view default_rope_parameters = {};
   // With the type dynamic, alpha makes the base larger, for all lengths of text.
   bool has_ntk_alpha = false;

@@ -98,7 +98,8 @@ Result<uint32_t> ReadWindow(const JsonFields& fields, const Family& family) {
   const bool is_null = fields.Find(kName) == nullptr && fields.object().contains(kName);
   CRIA_ASSIGN_OR_RETURN(const uint32_t window,
                         fields.Integer(kName, is_null ? 0 : family.sliding_window));
-  if (window != 0 || is_null || !family.only_windows_have_rope) return window;
+  const bool is_absent = fields.Find(kName) == nullptr;
+  if (window != 0 || is_absent || !family.refuses_window_of_0) return window;
   return fields.Bad(ErrorCode::kUnsupported, kName, "is 0; null means that there is no window");
 }
 

@@ -110,9 +110,10 @@ Status ReadNtkAlpha(const JsonFields& rope, const ModelConfig& config, LayerKind
   CRIA_ASSIGN_OR_RETURN(const float alpha, rope.Number(kAlpha));
   const double channels = config.head_dim;
   if (!(alpha > 0.0f) || config.head_dim < 4) {
-    return rope.Bad(ErrorCode::kUnsupported, kAlpha,
-                    Format("is {} with heads of {} channels, but must be more than 0, with 4 or more",
-                           alpha, config.head_dim));
+    return rope.Bad(
+        ErrorCode::kUnsupported, kAlpha,
+        Format("is {} with heads of {} channels, but must be more than 0, with 4 or more", alpha,
+               config.head_dim));
   }
   kind.rope_theta =
       static_cast<float>(kind.rope_theta * std::pow(double{alpha}, channels / (channels - 2.0)));

@@ -1,10 +1,11 @@
 #include "converter/hugging_face/hf_xielu.h"
 
-#include <cmath>
+#include <algorithm>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "converter/xielu_numbers.h"
 #include "core/format.h"
 #include "core/quotable.h"
 
@@ -22,19 +23,16 @@ Result<float> Take(Checkpoint& checkpoint, const std::string& name, const float*
   }
   const TensorSource& source = node.mapped();
   if (source.num_elements() != 1) {
-    return Fail(ErrorCode::kInvalidFile,
-                Format("{}: tensor \"{}\" has shape {}, but {} calls for one number",
-                       source.file->path(), Quotable(source.name), source.ShapeText(),
-                       checkpoint.described_by));
+    return Fail(
+        ErrorCode::kInvalidFile,
+        Format("{}: tensor \"{}\" has shape {}, but {} calls for one number", source.file->path(),
+               Quotable(source.name), source.ShapeText(), checkpoint.described_by));
   }
   float value = 0.0f;
   TensorReader reader;
   CRIA_RETURN_IF_ERROR(reader.Read(source, 0, {&value, 1}));
   return value;
 }
-
-// ln(1 + e^x), which keeps the trained alphas positive.
-double SoftPlus(double x) { return x > 30.0 ? x : std::log1p(std::exp(x)); }
 
 }  // namespace
 
@@ -51,10 +49,7 @@ Status ReadHfXielu(Checkpoint& checkpoint) {
     // Some files leave out what is the same in every model.
     CRIA_ASSIGN_OR_RETURN(const float linear, take("beta", &numbers[2]));
     CRIA_ASSIGN_OR_RETURN(const float limit, take("eps", &numbers[3]));
-    numbers[0] = static_cast<float>(SoftPlus(positive));
-    numbers[1] = static_cast<float>(linear + SoftPlus(negative));
-    numbers[2] = linear;
-    numbers[3] = limit;
+    std::ranges::copy(XieluNumbersOf(positive, negative, linear, limit), numbers.begin());
   }
   return {};
 }

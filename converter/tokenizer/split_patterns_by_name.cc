@@ -54,6 +54,16 @@ constexpr std::array<std::string_view, 6> kDeepSeekLlm = {
     R"(\s+$)",
     R"([\x{4E00}-\x{9FA5}\x{800}-\x{4E00}\x{AC00}-\x{D7FF}]+)",
     R"(\p{N}+)"};
+// Seed-OSS's: like Qwen 2's, but line ends are no part of a word of punctuation.
+constexpr std::array<std::string_view, 1> kSeedCoder = {
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}\r\n]+|)"
+    R"(\s*[\r\n]+|\s+(?!\S)|\s+)"};
+// Hunyuan's dense models have those of DeepSeek V3: up to three digits, letters of East Asia, and
+// words that may begin with a punctuation mark.
+constexpr std::array<std::string_view, 3> kDeepSeek3 = {
+    R"(\p{N}{1,3})", R"([\x{4E00}-\x{9FA5}\x{3040}-\x{309F}\x{30A0}-\x{30FF}]+)",
+    R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+|)"
+    R"( ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
 // ggml's patterns for a file that does not name any.
 constexpr std::array<std::string_view, 4> kDefault = {R"([\p{P}$+<=>^~|]+)", kGpt2Pattern,
                                                       R"(\p{N}+)", R"([0-9][0-9][0-9])"};
@@ -85,6 +95,11 @@ constexpr std::array kPreTokenizers = {
     // as their tokenizer.json says.
     PreTokenizer{.name = "qwen2", .split_patterns = kQwen2, .normalize_nfc = true},
     PreTokenizer{.name = "deepseek-r1-qwen", .split_patterns = kQwen2, .normalize_nfc = true},
+    PreTokenizer{.name = "glm4", .split_patterns = kLlama3Patterns},
+    PreTokenizer{.name = "chatglm-bpe", .split_patterns = kLlama3Patterns},
+    PreTokenizer{.name = "exaone4", .split_patterns = kGpt2},
+    PreTokenizer{.name = "seed-coder", .split_patterns = kSeedCoder},
+    PreTokenizer{.name = "hunyuan-dense", .split_patterns = kDeepSeek3},
     PreTokenizer{.name = "deepseek-llm", .split_patterns = kDeepSeekLlm},
     PreTokenizer{.name = "deepseek-coder", .split_patterns = kDeepSeekCoder},
     PreTokenizer{.name = "smollm", .split_patterns = kDigitsThenGpt2},

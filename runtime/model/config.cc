@@ -273,7 +273,8 @@ Status ValidateUngated(const ModelConfig& config) {
     return Fail(ErrorCode::kInvalidFile,
                 Format("xielu has {} numbers instead of {}", config.xielu.size(), numbers));
   }
-  const bool are_finite = std::ranges::all_of(config.xielu, [](float x) { return std::isfinite(x); });
+  const bool are_finite =
+      std::ranges::all_of(config.xielu, [](float x) { return std::isfinite(x); });
   if (are_finite) return {};
   return Fail(ErrorCode::kInvalidFile, "xielu has a number that is not finite");
 }

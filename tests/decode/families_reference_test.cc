@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -130,6 +131,36 @@ TEST_P(FamiliesBesideTheReference, ThreadsChangeNoBit) {
     LoadedModel three(Converted(Scheme::kQc8w), options, 3, 2);
     EXPECT_EQ(one.Run(ids_, {48}), three.Run(ids_, {48}));
     EXPECT_EQ(one.Run(ids_, {1}), three.Run(ids_, {1}));
+  }
+}
+
+// With one layer, what the cache has of a token depends on that token alone, so that a text whose
+// tokens are dropped is the text without them. Keys that are normalized behind rope are turned to
+// their new positions, too.
+TEST(FamiliesWithDroppedTokens, AreAsIfTheyHadNeverBeenThere) {
+  for (const char* const name : {"Hunyuan", "Ministral3", "Ernie", "Glm4"}) {
+    FamilyCheckpoint family = support::FamilyNamed(name);
+    const std::string layers = "\"num_hidden_layers\":2";
+    const size_t at = family.config_json.find(layers);
+    ASSERT_NE(at, std::string::npos) << name;
+    family.config_json[at + layers.size() - 1] = '1';
+    const auto model =
+        std::make_shared<const ConvertedModel>(family, ConvertOptions{.weights = Scheme::kF32});
+    const DecoderOptions options = {.context_tokens = 64, .kv_type = KvType::kF32};
+    LoadedModel loaded(model, options, support::UsualThreads());
+    const std::vector<int32_t> ids = SomeIds(41, 300);
+    loaded.Run({ids.begin(), ids.begin() + 40}, {40});
+    ASSERT_TRUE(loaded.Drop(3, 17)) << name;
+    Unwrap(loaded.Forward(std::span(ids).last(1), 23, 1));
+    const auto row = Unwrap(loaded.decoder().Logits(0));
+    std::vector<int32_t> kept = ids;
+    kept.erase(kept.begin() + 3, kept.begin() + 20);
+    LoadedModel fresh(model, options, support::UsualThreads());
+    const std::vector<float> all = fresh.Run(kept, {kept.size()});
+    const std::vector<float> expected(all.end() - 300, all.end());
+    EXPECT_LT(LargestDifference({row.begin(), row.end()}, expected),
+              1e-4f * LargestMagnitude(expected))
+        << name;
   }
 }
 

@@ -170,8 +170,9 @@ INSTANTIATE_TEST_SUITE_P(
                     NamedModel{"Mixtral", MakeFamily}, NamedModel{"Qwen2Moe", MakeFamily},
                     NamedModel{"Qwen2MoeDenseLayers", MakeFamily},
                     NamedModel{"Qwen3MoeBiases", MakeFamily}, NamedModel{"Olmoe", MakeFamily},
-                    NamedModel{"GraniteMoeShared", MakeFamily},
-                    NamedModel{"ManyHeads", MakeManyHeads},
+                    NamedModel{"GraniteMoeShared", MakeFamily}, NamedModel{"Hunyuan", MakeFamily},
+                    NamedModel{"ArceeBiases", MakeFamily}, NamedModel{"Apertus", MakeFamily},
+                    NamedModel{"Ministral3", MakeFamily}, NamedModel{"ManyHeads", MakeManyHeads},
                     NamedModel{"ManyOlmo2Heads", MakeManyOlmo2Heads}),
     [](const auto& test) { return test.param.name; });
 

@@ -4,7 +4,7 @@
     tests/reference/compare_with_transformers.py build/release/tests/support/cria-make-checkpoint
 
 For every small shape and every storage type, and for random configurations of the families with short
-convolutions, the program makes a checkpoint and the logits of the reference decoder for it;
+convolutions and of those from Ministral 3 to GLM-4, the program makes a checkpoint and the logits of the reference decoder for it;
 transformers reads the checkpoint and computes them too, in float64. What it prints is the largest
 difference beside the largest logit. Exits 1 where one is above 1e-5: transformers makes rotary angles in
 float32. Of the families it also compares the likeliest tokens, with transformers going on from a cache.
@@ -86,6 +86,71 @@ def random_lfm3():
     return config
 
 
+def recent_sizes(architecture, model_type, layers):
+    config = sizes(architecture, model_type, layers)
+    for name in ["conv_L_cache", "conv_bias", "norm_eps"]:
+        del config[name]
+    config.update(head_dim=random.choice([16, 32]), rms_norm_eps=random.choice([1e-5, 1e-6]))
+    return config
+
+
+def random_ministral3():
+    config = recent_sizes("Ministral3ForCausalLM", "ministral3", 2)
+    config["sliding_window"] = random.choice([None, 12])
+    config["rope_parameters"] = {"rope_type": "yarn", "rope_theta": 1e6, "factor": random.choice([4.0, 8.0]),
+                                 "original_max_position_embeddings": random.choice([10, 16]),
+                                 "llama_4_scaling_beta": random.choice([0.1, 0.5])}
+    config["rope_parameters"].update(random.choice([{}, {"mscale": 0.7, "mscale_all_dim": 1.3}]))
+    return config
+
+
+def random_granite4():
+    config = recent_sizes("GraniteMoeHybridForCausalLM", "granitemoehybrid", 3)
+    del config["head_dim"]
+    config.update(layer_types=["attention"] * 3, num_local_experts=0, shared_intermediate_size=96,
+                  position_embedding_type=random.choice(["rope", None]), attention_bias=random.choice([False, True]),
+                  attention_multiplier=random.choice([0.125, 0.4]), embedding_multiplier=6.0, residual_multiplier=0.22,
+                  logits_scaling=2.0, rope_theta=1e4, mamba_n_heads=4)
+    return config
+
+
+def random_olmo3():
+    config = recent_sizes("Olmo3ForCausalLM", "olmo3", 4)
+    config.update(sliding_window=random.choice([5, 12]), attention_bias=random.choice([False, True]))
+    if random.random() < 0.5:
+        config["layer_types"] = random_layers(4, ["full_attention", "sliding_attention"])
+        config["rope_parameters"] = {"full_attention": {"rope_type": "linear", "factor": 2.0, "rope_theta": 1e6},
+                                     "sliding_attention": {"rope_type": "default", "rope_theta": 1e4}}
+    else:
+        config["rope_theta"] = 5e5
+    return config
+
+
+def random_exaone4():
+    config = recent_sizes("Exaone4ForCausalLM", "exaone4", 4)
+    config.update(rope_theta=1e6, sliding_window=random.choice([5, 12]), sliding_window_pattern=random.choice([2, 4]))
+    if random.random() < 0.4:
+        config.update(sliding_window=None, sliding_window_pattern=None, layer_types=["full_attention"] * 4)
+    return config
+
+
+def random_others():
+    biases = {"attention_bias": random.choice([False, True]), "mlp_bias": random.choice([False, True])}
+    config = random.choice([
+        {**recent_sizes("Ernie4_5ForCausalLM", "ernie4_5", 2), "use_bias": random.choice([False, True])},
+        {**recent_sizes("SeedOssForCausalLM", "seed_oss", 2), **biases,
+         "attention_out_bias": biases["attention_bias"] and random.choice([False, True])},
+        {**recent_sizes("HunYuanDenseV1ForCausalLM", "hunyuan_v1_dense", 2), "attention_bias": biases["attention_bias"],
+         "rope_scaling": {"type": "dynamic", "alpha": random.choice([10.0, 1000.0]), "factor": 1.0}},
+        {**recent_sizes("ArceeForCausalLM", "arcee", 2), **biases, "hidden_act": "relu2"},
+        {**recent_sizes("ApertusForCausalLM", "apertus", 2), "attention_bias": biases["attention_bias"],
+         "hidden_act": "xielu", "rope_parameters": {"rope_type": "default", "rope_theta": 5e5}},
+        {**recent_sizes(*random.choice([("GlmForCausalLM", "glm"), ("Glm4ForCausalLM", "glm4")]), 2),
+         "attention_bias": biases["attention_bias"], "partial_rotary_factor": random.choice([0.25, 0.5, 1.0])}])
+    config.setdefault("rope_theta", 1e4)
+    return config
+
+
 def compare(program, shape, dtype, config=None):
     with tempfile.TemporaryDirectory() as folder:
         kind = ["--shape", shape]
@@ -123,10 +188,11 @@ def main():
     print(f"torch {torch.__version__}, transformers {transformers.__version__}")
     random.seed(1)
     largest = 0.0
-    for make in [random_lfm2, random_lfm2_moe, random_lfm3]:
+    for make in [random_lfm2, random_lfm2_moe, random_lfm3, random_ministral3, random_granite4, random_olmo3,
+                 random_exaone4, random_others, random_others, random_others]:
         for _ in range(12):
             config = make()
-            difference = compare(sys.argv[1], f"{config['conv_L_cache']} taps", "f32", config)
+            difference = compare(sys.argv[1], f"{config['num_key_value_heads']} heads", "f32", config)
             if difference > BOUND:
                 print(json.dumps(config))
             largest = max(largest, difference)

@@ -143,6 +143,10 @@ void ReadArcee(const json& fields, ReferenceConfig& config) {
   config.has_gate = false;
   config.activation = ReferenceActivation::kSquaredRelu;
   config.mlp_bias = FieldOr(fields, "mlp_bias", false);
+  if (const json rope = RopeOf(fields); !rope.is_null()) {
+    config.rope_theta = FieldOr(rope, "rope_theta", config.rope_theta);
+    config.rope_scaling = ReadRopeScaling(rope);
+  }
   SetAttentionBias(fields, config);
   SetLayers(config);
 }
@@ -206,8 +210,7 @@ bool ReadRecentFamily(const json& fields, ReferenceConfig& config) {
     ReadArcee(fields, config);
   } else if (config.architecture == "ApertusForCausalLM") {
     ReadApertus(fields, config);
-  } else if (config.architecture == "GlmForCausalLM" ||
-             config.architecture == "Glm4ForCausalLM") {
+  } else if (config.architecture == "GlmForCausalLM" || config.architecture == "Glm4ForCausalLM") {
     ReadGlm(fields, config);
   } else {
     return false;

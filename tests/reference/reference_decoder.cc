@@ -302,8 +302,8 @@ void ReferenceDecoder::NormalizeHeads(std::vector<double>& heads, const float* w
 }
 
 // Half-split order: element i of the first half and of the second half of a head, or of the part of
-// it that is turned, are a pair; in GLM and ERNIE, neighbours are. The attention factor of YaRN and LongRoPE multiplies what is
-// turned.
+// it that is turned, are a pair; in GLM and ERNIE, neighbours are. The attention factor of YaRN and
+// LongRoPE multiplies what is turned.
 void ReferenceDecoder::RotateHeads(const Layer& layer, std::vector<double>& heads) const {
   if (layer.attention.no_rope) return;
   const size_t head_dim = model_.config.head_dim;
@@ -379,9 +379,9 @@ std::vector<double> ReferenceDecoder::AttentionOf(Layer& layer, const std::vecto
   RotateHeads(layer, queries);
   RotateHeads(layer, keys);
   if (c.norms_after_rope) normalize();  // Hunyuan.
-  if (c.query_scale_positions != 0) {  // Ministral 3, by the scaling of Llama 4.
-    const double times = std::floor(static_cast<double>(position_) /
-                                    static_cast<double>(c.query_scale_positions));
+  if (c.query_scale_positions != 0) {   // Ministral 3, by the scaling of Llama 4.
+    const double times =
+        std::floor(static_cast<double>(position_) / static_cast<double>(c.query_scale_positions));
     for (double& query : queries) query *= 1.0 + c.query_scale_beta * std::log(1.0 + times);
   }
   Append(layer.keys, keys);

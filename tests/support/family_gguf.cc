@@ -10,6 +10,7 @@
 
 #include "support/files.h"
 #include "support/interleaved_rows.h"
+#include "support/recent_gguf.h"
 
 namespace cria::support {
 namespace {
@@ -58,6 +59,7 @@ constexpr std::array<ModuleName, 6> kExperts = {{{"gate_proj", "ffn_gate_exps"},
                                                  {"w2", "ffn_down_exps"}}};
 
 std::string NameIn(const std::string& architecture, const std::string& name) {
+  if (const std::string recent = RecentGgmlName(architecture, name); !recent.empty()) return recent;
   const bool has_output_norms =
       architecture == "gemma2" || architecture == "gemma3" || architecture == "olmo2";
   const auto replace = [&](const ModuleName& module) {
@@ -183,7 +185,8 @@ FamilyGgufWriter::FamilyGgufWriter(const std::string& architecture, const std::s
   };
   writer_.Add("general.architecture", architecture);
   size("embedding_length", "hidden_size");
-  size("feed_forward_length", "intermediate_size");
+  size("feed_forward_length",
+       architecture == "granitehybrid" ? "shared_intermediate_size" : "intermediate_size");
   size("block_count", "num_hidden_layers");
   size("attention.head_count", "num_attention_heads");
   const bool is_lfm2 = architecture.starts_with("lfm2");
@@ -207,13 +210,14 @@ FamilyGgufWriter::FamilyGgufWriter(const std::string& architecture, const std::s
   writer_.Add(key("attention.layer_norm_rms_epsilon"),
               config.value(is_lfm2 ? "norm_eps" : "rms_norm_eps", 1e-6f));
   const json rope = config.value("rope_scaling", json());
-  if (rope.is_object() && rope.contains("factor")) {
+  if (rope.is_object() && rope.contains("factor") && !rope.contains("alpha")) {
     writer_.Add(key("rope.scaling.type"), "linear");
     writer_.Add(key("rope.scaling.factor"), rope["factor"].get<float>());
   }
   head_dim_ = config.value("head_dim", config.at("hidden_size").get<size_t>() /
                                            config.at("num_attention_heads").get<size_t>());
   AddMixture(architecture, config, writer_);
+  AddRecentKeys(architecture, config, writer_);
   if (architecture == "phi3") AddPhi3(config, head_dim_, writer_);
   AddTokenizer(MakeByteLevelTokenizer(config.at("vocab_size").get<size_t>()),
                ChatTemplateText::kNone, writer_);
@@ -230,6 +234,19 @@ void FamilyGgufWriter::Add(reference::ReferenceTensor tensor, const std::string&
     writer_.AddTensor(std::format("{}{}.weight", block, module), rows.shape, StorageType::kF32,
                       rows.values);
   };
+  if (architecture_ == "granitehybrid" && name.contains("_linear.weight")) {
+    if (name.contains(".output_linear.")) {
+      add_part("ffn_down", 0, 1);
+    } else {
+      add_part("ffn_gate", 0, 2);
+      add_part("ffn_up", 1, 2);
+    }
+    return;
+  }
+  if (const size_t number = name.find(".act_fn."); number != std::string::npos) {
+    xielu_[name.substr(number + 8)].push_back(tensor.values.at(0));
+    return;
+  }
   if (name.contains("_linear.weight")) {
     const bool is_shared = name.contains(".shared_mlp.");
     if (name.contains(".output_linear.")) {
@@ -247,7 +264,8 @@ void FamilyGgufWriter::Add(reference::ReferenceTensor tensor, const std::string&
   if (name.ends_with(".conv.conv.weight")) tensor.shape.erase(tensor.shape.begin() + 1);
   if (name.contains(".shared_expert_gate.")) tensor.shape = {tensor.shape.back()};
   const bool is_interleaved = architecture_ == "granite" || architecture_ == "smollm3" ||
-                              architecture_ == "granitemoe" || architecture_ == "llama";
+                              architecture_ == "granitemoe" || architecture_ == "llama" ||
+                              IsRecentAndInterleaved(architecture_);
   if (is_interleaved && (name.contains(".q_proj.") || name.contains(".k_proj."))) {
     tensor.values = InterleaveRows(tensor, head_dim_);
   }
@@ -269,6 +287,7 @@ void FamilyGgufWriter::Write(const std::filesystem::path& path) {
   for (const auto& [name, tensor] : experts_) {
     writer_.AddTensor(name, tensor.shape, StorageType::kF32, tensor.values);
   }
+  for (const auto& [name, numbers] : xielu_) writer_.Add("xielu." + name, numbers);
   WriteFile(path, writer_.File());
 }
 

@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "reference/reference_model.h"
 #include "support/gguf_writer.h"
@@ -30,6 +31,7 @@ class FamilyGgufWriter {
   size_t head_dim_ = 0;
   GgufWriter writer_;
   std::map<std::string, reference::ReferenceTensor> experts_;  // Of all experts together.
+  std::map<std::string, std::vector<float>> xielu_;            // [layers], by their names.
 };
 
 }  // namespace cria::support

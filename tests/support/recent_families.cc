@@ -11,20 +11,19 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::array<std::string_view, 13> kArchitectures = {
-    "Ministral3ForCausalLM",
-    "Mistral3ForConditionalGeneration",
-    "SmolVLMForConditionalGeneration",
-    "GraniteMoeHybridForCausalLM",
-    "Olmo3ForCausalLM",
-    "Exaone4ForCausalLM",
-    "Ernie4_5ForCausalLM",
-    "SeedOssForCausalLM",
-    "HunYuanDenseV1ForCausalLM",
-    "ArceeForCausalLM",
-    "ApertusForCausalLM",
-    "GlmForCausalLM",
-    "Glm4ForCausalLM"};
+constexpr std::array<std::string_view, 13> kArchitectures = {"Ministral3ForCausalLM",
+                                                             "Mistral3ForConditionalGeneration",
+                                                             "SmolVLMForConditionalGeneration",
+                                                             "GraniteMoeHybridForCausalLM",
+                                                             "Olmo3ForCausalLM",
+                                                             "Exaone4ForCausalLM",
+                                                             "Ernie4_5ForCausalLM",
+                                                             "SeedOssForCausalLM",
+                                                             "HunYuanDenseV1ForCausalLM",
+                                                             "ArceeForCausalLM",
+                                                             "ApertusForCausalLM",
+                                                             "GlmForCausalLM",
+                                                             "Glm4ForCausalLM"};
 
 std::string ArchitectureOf(const json& config) { return config.at("architectures").at(0); }
 
@@ -50,33 +49,33 @@ json SizesOf(const char* architecture, const char* model_type, int layers) {
 // Its texts go past the positions from which queries are multiplied.
 json Ministral3() {
   return WithFields(SizesOf("Ministral3ForCausalLM", "ministral3", 2),
-                {{"sliding_window", nullptr},
-                 {"tie_word_embeddings", true},
-                 {"rope_parameters",
-                  {{"rope_type", "yarn"},
-                   {"type", "yarn"},
-                   {"rope_theta", 1000000.0},
-                   {"factor", 8.0},
-                   {"beta_fast", 4.0},
-                   {"beta_slow", 1.0},
-                   {"mscale", 1.0},
-                   {"mscale_all_dim", 1.0},
-                   {"original_max_position_embeddings", 16},
-                   {"llama_4_scaling_beta", 0.4}}}});
+                    {{"sliding_window", nullptr},
+                     {"tie_word_embeddings", true},
+                     {"rope_parameters",
+                      {{"rope_type", "yarn"},
+                       {"type", "yarn"},
+                       {"rope_theta", 1000000.0},
+                       {"factor", 8.0},
+                       {"beta_fast", 4.0},
+                       {"beta_slow", 1.0},
+                       {"mscale", 1.0},
+                       {"mscale_all_dim", 1.0},
+                       {"original_max_position_embeddings", 16},
+                       {"llama_4_scaling_beta", 0.4}}}});
 }
 
 json GraniteHybrid() {
   json fields = WithFields(SizesOf("GraniteMoeHybridForCausalLM", "granitemoehybrid", 3),
-                       {{"layer_types", {"attention", "attention", "attention"}},
-                        {"shared_intermediate_size", 96},
-                        {"num_local_experts", 0},
-                        {"position_embedding_type", "rope"},
-                        {"embedding_multiplier", 6.0},
-                        {"attention_multiplier", 0.125},
-                        {"residual_multiplier", 0.22},
-                        {"logits_scaling", 2.0},
-                        {"rope_theta", 10000.0},
-                        {"tie_word_embeddings", true}});
+                           {{"layer_types", {"attention", "attention", "attention"}},
+                            {"shared_intermediate_size", 96},
+                            {"num_local_experts", 0},
+                            {"position_embedding_type", "rope"},
+                            {"embedding_multiplier", 6.0},
+                            {"attention_multiplier", 0.125},
+                            {"residual_multiplier", 0.22},
+                            {"logits_scaling", 2.0},
+                            {"rope_theta", 10000.0},
+                            {"tie_word_embeddings", true}});
   fields.erase("head_dim");
   return fields;
 }
@@ -103,11 +102,11 @@ json SeedOss() {
 
 json Hunyuan() {
   return WithFields(SizesOf("HunYuanDenseV1ForCausalLM", "hunyuan_v1_dense", 2),
-                    {{"rope_theta", 10000.0},
-                     {"use_qk_norm", true},
+                    {{"use_qk_norm", true},
                      {"tie_word_embeddings", true},
                      {"rope_scaling",
                       {{"type", "dynamic"},
+                       {"rope_theta", 10000.0},
                        {"alpha", 50.0},
                        {"factor", 1.0},
                        {"beta_fast", 32},
@@ -139,11 +138,10 @@ json Apertus() {
 }
 
 json Glm4() {
-  return WithFields(SizesOf("Glm4ForCausalLM", "glm4", 2),
-                    {{"rope_theta", 10000.0},
-                     {"partial_rotary_factor", 0.5},
-                     {"attention_bias", true},
-                     {"rms_norm_eps", 1.5625e-7}});
+  return WithFields(SizesOf("Glm4ForCausalLM", "glm4", 2), {{"rope_theta", 10000.0},
+                                                            {"partial_rotary_factor", 0.5},
+                                                            {"attention_bias", true},
+                                                            {"rms_norm_eps", 1.5625e-7}});
 }
 
 // A text model within one that sees pictures: `outer` has the fields around it.
@@ -170,9 +168,7 @@ class Lister {
     const bool is_within = whole.contains("text_config");
     config_ = is_within ? whole.at("text_config") : whole;
     const bool is_smol_vlm = outer.starts_with("SmolVLM");
-    prefix_ = !is_within    ? "model."
-              : is_smol_vlm ? "model.text_model."
-                            : "model.language_model.";
+    prefix_ = !is_within ? "model." : is_smol_vlm ? "model.text_model." : "model.language_model.";
     const size_t hidden = Size("hidden_size");
     Add(prefix_ + "embed_tokens.weight", {Size("vocab_size"), hidden});
     Add(prefix_ + "norm.weight", {hidden});
@@ -313,10 +309,11 @@ std::vector<FamilyCheckpoint> RecentFamilies() {
                      {"sliding_window_pattern", nullptr},
                      {"tie_word_embeddings", true},
                      {"layer_types", std::vector<std::string>(4, "full_attention")}};
-  const json biases = {{"use_bias", true}, {"head_dim", 24}, {"tie_word_embeddings", false}};
+  const json biases = {{"use_bias", true}, {"tie_word_embeddings", false}};
   const json hunyuan = {{"attention_bias", true},
                         {"tie_word_embeddings", false},
                         {"rope_scaling", {{"rope_type", "linear"}, {"factor", 2.0}}}};
+  const json unscaled = {{"rope_parameters", {{"rope_type", "default"}, {"rope_theta", 500000.0}}}};
   const json tied_biases = {{"attention_bias", true}, {"tie_word_embeddings", true}};
   const json all_biases = WithFields(tied_biases, {{"mlp_bias", true}});
   const json glm = {{"architectures", {"GlmForCausalLM"}},
@@ -353,7 +350,8 @@ std::vector<FamilyCheckpoint> RecentFamilies() {
           {"HunyuanBiases", WithFields(Hunyuan(), hunyuan).dump(), ""},
           {"Arcee", Arcee().dump(), "arcee"},
           {"ArceeBiases", WithFields(Arcee(), all_biases).dump(), ""},
-          {"Apertus", Apertus().dump(), "apertus"},
+          {"Apertus", Apertus().dump(), ""},
+          {"ApertusUnscaled", WithFields(Apertus(), unscaled).dump(), "apertus"},
           {"ApertusBiases", WithFields(Apertus(), tied_biases).dump(), ""},
           {"Glm", WithFields(Glm4(), glm).dump(), ""},
           {"Glm4", Glm4().dump(), "glm4"}};

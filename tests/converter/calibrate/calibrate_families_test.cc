@@ -50,7 +50,10 @@ void PlantLargeChannels(const FamilyCheckpoint& checkpoint, const std::filesyste
   constexpr size_t kNormChannel = 5;
   const bool is_lfm = checkpoint.name.starts_with("Lfm");
   const bool is_gemma = checkpoint.name.starts_with("Gemma");
-  const bool is_olmo2 = checkpoint.name.starts_with("Olmo2");
+  // Only what attention and the feed-forward write is normalized.
+  const bool is_olmo2 = checkpoint.name.starts_with("Olmo2") ||
+                        checkpoint.name.starts_with("Olmo3") ||
+                        checkpoint.name.starts_with("Exaone4");
   const bool has_both =
       checkpoint.name.starts_with("Gemma2") || checkpoint.name.starts_with("Gemma3");
   const std::vector<support::TensorShape> tensors = support::FamilyTensors(checkpoint);
@@ -58,6 +61,10 @@ void PlantLargeChannels(const FamilyCheckpoint& checkpoint, const std::filesyste
                                     tensors);
   for (const support::TensorShape& tensor : tensors) {
     std::vector<float> values = support::FamilyValues(checkpoint, tensor);
+    if (tensor.shape.empty()) {  // A number of an activation.
+      writer.Write(values);
+      continue;
+    }
     const auto is_of = [&](const char* module) {
       return tensor.name.find(module) != std::string::npos;
     };
@@ -76,7 +83,8 @@ void PlantLargeChannels(const FamilyCheckpoint& checkpoint, const std::filesyste
     };
     const bool is_norm = is_of(".input_layernorm.") || is_of(".pre_feedforward_layernorm.") ||
                          (is_of(".post_attention_layernorm.") && !is_olmo2 && !has_both) ||
-                         is_of(".operator_norm.") || is_of(".ffn_norm.");
+                         is_of(".operator_norm.") || is_of(".ffn_norm.") ||
+                         is_of(".attention_layernorm.") || is_of(".feedforward_layernorm.");
     const bool is_writer = is_of(".o_proj.weight") || is_of(".self_attn.out_proj.weight") ||
                            is_of(".down_proj.weight") || is_of(".w2.weight") ||
                            is_of(".output_linear.");
@@ -200,6 +208,7 @@ TEST_P(FamilySteps, AnEqualizedModelComputesTheSame) {
       const bool has_shared = config.shared_expert_intermediate_size != 0;
       places += config.has_norms_before() ? 3 : 1;
       if (config.layer_kind(layer).short_conv) --places;
+      if (config.ungated_mlp) --places;
       places += config.is_mixture(layer) ? config.num_experts + size_t{has_shared} : 1;
     }
     EXPECT_EQ(report.num_places, places + (config.tie_word_embeddings ? 0 : 1));

@@ -192,9 +192,10 @@ TEST_F(HfConfigTest, RefusesMalformedFields) {
 }
 
 TEST_F(HfConfigTest, RefusesWhatChangesTheMathematics) {
-  ExpectRefused("architectures", {"GptOssForCausalLM"},
-                "[\"GptOssForCausalLM\"]; this version converts LlamaForCausalLM, "
-                "MistralForCausalLM, MinistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM, ");
+  ExpectRefused(
+      "architectures", {"GptOssForCausalLM"},
+      "[\"GptOssForCausalLM\"]; this version converts LlamaForCausalLM, "
+      "MistralForCausalLM, MinistralForCausalLM, Ministral3ForCausalLM, Qwen2ForCausalLM, ");
   ExpectRefused("num_local_experts", 8, "num_local_experts is 8");
   ExpectRefused("hidden_act", "relu", "hidden_act is \"relu\"; this version supports silu, gelu");
   ExpectRefused("hidden_act", "a\nb", "hidden_act is \"a\\x0Ab\"");

@@ -310,8 +310,11 @@ TEST_F(HfFamiliesTest, Gemma3MayBePartOfAModelThatSees) {
   };
   expect_refused(outer, "text_config must be an object");
   expect_refused(with_text({{"model_type", "llama"}}), "text_config.model_type is \"llama\"");
-  expect_refused(with_text({{"tie_word_embeddings", false}}),
+  expect_refused(With(with_text({{"tie_word_embeddings", false}}), {{"tie_word_embeddings", true}}),
                  "text_config.tie_word_embeddings contradicts");
+  const auto untied = Read(with_text({{"tie_word_embeddings", false}}));
+  ASSERT_TRUE(untied) << untied.error().message();
+  EXPECT_FALSE(untied->tie_word_embeddings);
   // This class does not cap logits.
   expect_refused(with_text({{"final_logit_softcapping", 30.0}}),
                  "text_config.final_logit_softcapping is 30");
