@@ -5,29 +5,13 @@
 #include <vector>
 
 #include "support/family_checkpoint.h"
+#include "support/family_sizes.h"
 #include "support/recent_families.h"
 
 namespace cria::support {
 namespace {
 
 using nlohmann::json;
-
-json Merged(json fields, const json& more) {
-  fields.update(more);
-  return fields;
-}
-
-json Sizes(const char* architecture, const char* model_type, int layers) {
-  return {{"architectures", {architecture}},
-          {"model_type", model_type},
-          {"hidden_size", 64},
-          {"intermediate_size", 160},
-          {"num_hidden_layers", layers},
-          {"num_attention_heads", 4},
-          {"num_key_value_heads", 2},
-          {"vocab_size", 300},
-          {"max_position_embeddings", 128}};
-}
 
 json Gemma() {
   return Merged(Sizes("GemmaForCausalLM", "gemma", 2),

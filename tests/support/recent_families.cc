@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "support/family_sizes.h"
+
 namespace cria::support {
 namespace {
 
@@ -27,28 +29,13 @@ constexpr std::array<std::string_view, 13> kArchitectures = {"Ministral3ForCausa
 
 std::string ArchitectureOf(const json& config) { return config.at("architectures").at(0); }
 
-json WithFields(json fields, const json& more) {
-  fields.update(more);
-  return fields;
-}
-
 json SizesOf(const char* architecture, const char* model_type, int layers) {
-  return {{"architectures", {architecture}},
-          {"model_type", model_type},
-          {"hidden_size", 64},
-          {"intermediate_size", 160},
-          {"num_hidden_layers", layers},
-          {"num_attention_heads", 4},
-          {"num_key_value_heads", 2},
-          {"head_dim", 16},
-          {"vocab_size", 300},
-          {"max_position_embeddings", 128},
-          {"rms_norm_eps", 1e-5}};
+  return Merged(Sizes(architecture, model_type, layers), {{"head_dim", 16}, {"rms_norm_eps", 1e-5}});
 }
 
 // Its texts go past the positions from which queries are multiplied.
 json Ministral3() {
-  return WithFields(SizesOf("Ministral3ForCausalLM", "ministral3", 2),
+  return Merged(SizesOf("Ministral3ForCausalLM", "ministral3", 2),
                     {{"sliding_window", nullptr},
                      {"tie_word_embeddings", true},
                      {"rope_parameters",
@@ -65,7 +52,7 @@ json Ministral3() {
 }
 
 json GraniteHybrid() {
-  json fields = WithFields(SizesOf("GraniteMoeHybridForCausalLM", "granitemoehybrid", 3),
+  json fields = Merged(SizesOf("GraniteMoeHybridForCausalLM", "granitemoehybrid", 3),
                            {{"layer_types", {"attention", "attention", "attention"}},
                             {"shared_intermediate_size", 96},
                             {"num_local_experts", 0},
@@ -81,27 +68,27 @@ json GraniteHybrid() {
 }
 
 json Olmo3() {
-  return WithFields(SizesOf("Olmo3ForCausalLM", "olmo3", 4),
+  return Merged(SizesOf("Olmo3ForCausalLM", "olmo3", 4),
                     {{"sliding_window", 12}, {"rope_theta", 500000.0}});
 }
 
 json Exaone4() {
-  return WithFields(SizesOf("Exaone4ForCausalLM", "exaone4", 4),
+  return Merged(SizesOf("Exaone4ForCausalLM", "exaone4", 4),
                     {{"sliding_window", 12}, {"sliding_window_pattern", 4}, {"rope_theta", 1e6}});
 }
 
 json Ernie() {
-  return WithFields(SizesOf("Ernie4_5ForCausalLM", "ernie4_5", 2),
+  return Merged(SizesOf("Ernie4_5ForCausalLM", "ernie4_5", 2),
                     {{"rope_theta", 500000.0}, {"tie_word_embeddings", true}});
 }
 
 json SeedOss() {
-  return WithFields(SizesOf("SeedOssForCausalLM", "seed_oss", 2),
+  return Merged(SizesOf("SeedOssForCausalLM", "seed_oss", 2),
                     {{"rope_theta", 1e7}, {"attention_bias", true}});
 }
 
 json Hunyuan() {
-  return WithFields(SizesOf("HunYuanDenseV1ForCausalLM", "hunyuan_v1_dense", 2),
+  return Merged(SizesOf("HunYuanDenseV1ForCausalLM", "hunyuan_v1_dense", 2),
                     {{"use_qk_norm", true},
                      {"tie_word_embeddings", true},
                      {"rope_scaling",
@@ -116,7 +103,7 @@ json Hunyuan() {
 }
 
 json Arcee() {
-  return WithFields(SizesOf("ArceeForCausalLM", "arcee", 2),
+  return Merged(SizesOf("ArceeForCausalLM", "arcee", 2),
                     {{"hidden_act", "relu2"},
                      {"rope_parameters",
                       {{"rope_type", "yarn"},
@@ -126,7 +113,7 @@ json Arcee() {
 }
 
 json Apertus() {
-  return WithFields(SizesOf("ApertusForCausalLM", "apertus", 2),
+  return Merged(SizesOf("ApertusForCausalLM", "apertus", 2),
                     {{"hidden_act", "xielu"},
                      {"rope_parameters",
                       {{"rope_type", "llama3"},
@@ -138,7 +125,7 @@ json Apertus() {
 }
 
 json Glm4() {
-  return WithFields(SizesOf("Glm4ForCausalLM", "glm4", 2), {{"rope_theta", 10000.0},
+  return Merged(SizesOf("Glm4ForCausalLM", "glm4", 2), {{"rope_theta", 10000.0},
                                                             {"partial_rotary_factor", 0.5},
                                                             {"attention_bias", true},
                                                             {"rms_norm_eps", 1.5625e-7}});
@@ -315,14 +302,14 @@ std::vector<FamilyCheckpoint> RecentFamilies() {
                         {"rope_scaling", {{"rope_type", "linear"}, {"factor", 2.0}}}};
   const json unscaled = {{"rope_parameters", {{"rope_type", "default"}, {"rope_theta", 500000.0}}}};
   const json tied_biases = {{"attention_bias", true}, {"tie_word_embeddings", true}};
-  const json all_biases = WithFields(tied_biases, {{"mlp_bias", true}});
+  const json all_biases = Merged(tied_biases, {{"mlp_bias", true}});
   const json glm = {{"architectures", {"GlmForCausalLM"}},
                     {"model_type", "glm"},
                     {"partial_rotary_factor", 0.25},
                     {"tie_word_embeddings", true}};
-  const json llama = WithFields(SizesOf("LlamaForCausalLM", "llama", 2), {{"rope_theta", 10000.0}});
+  const json llama = Merged(SizesOf("LlamaForCausalLM", "llama", 2), {{"rope_theta", 10000.0}});
   return {{"Ministral3", Ministral3().dump(), "mistral3"},
-          {"Ministral3Window", WithFields(Ministral3(), window).dump(), ""},
+          {"Ministral3Window", Merged(Ministral3(), window).dump(), ""},
           {"Ministral3Vision",
            Within(Ministral3(), {{"architectures", {"Mistral3ForConditionalGeneration"}},
                                  {"model_type", "mistral3"},
@@ -336,24 +323,24 @@ std::vector<FamilyCheckpoint> RecentFamilies() {
                .dump(),
            ""},
           {"GraniteHybrid", GraniteHybrid().dump(), "granitehybrid"},
-          {"GraniteHybridNope", WithFields(GraniteHybrid(), nope).dump(), "granitehybrid"},
+          {"GraniteHybridNope", Merged(GraniteHybrid(), nope).dump(), "granitehybrid"},
           {"Olmo3", Olmo3().dump(), "olmo2"},
-          {"Olmo3TwoRopes", WithFields(Olmo3(), two_ropes).dump(), ""},
+          {"Olmo3TwoRopes", Merged(Olmo3(), two_ropes).dump(), ""},
           {"Exaone4", Exaone4().dump(), "exaone4"},
-          {"Exaone4Full", WithFields(Exaone4(), full).dump(), "exaone4"},
+          {"Exaone4Full", Merged(Exaone4(), full).dump(), "exaone4"},
           {"Ernie", Ernie().dump(), "ernie4_5"},
-          {"ErnieBiases", WithFields(Ernie(), biases).dump(), ""},
+          {"ErnieBiases", Merged(Ernie(), biases).dump(), ""},
           {"SeedOss", SeedOss().dump(), "seed_oss"},
           {"SeedOssBiases",
-           WithFields(SeedOss(), {{"attention_out_bias", true}, {"mlp_bias", true}}).dump(), ""},
+           Merged(SeedOss(), {{"attention_out_bias", true}, {"mlp_bias", true}}).dump(), ""},
           {"Hunyuan", Hunyuan().dump(), "hunyuan-dense"},
-          {"HunyuanBiases", WithFields(Hunyuan(), hunyuan).dump(), ""},
+          {"HunyuanBiases", Merged(Hunyuan(), hunyuan).dump(), ""},
           {"Arcee", Arcee().dump(), "arcee"},
-          {"ArceeBiases", WithFields(Arcee(), all_biases).dump(), ""},
+          {"ArceeBiases", Merged(Arcee(), all_biases).dump(), ""},
           {"Apertus", Apertus().dump(), ""},
-          {"ApertusUnscaled", WithFields(Apertus(), unscaled).dump(), "apertus"},
-          {"ApertusBiases", WithFields(Apertus(), tied_biases).dump(), ""},
-          {"Glm", WithFields(Glm4(), glm).dump(), ""},
+          {"ApertusUnscaled", Merged(Apertus(), unscaled).dump(), "apertus"},
+          {"ApertusBiases", Merged(Apertus(), tied_biases).dump(), ""},
+          {"Glm", Merged(Glm4(), glm).dump(), ""},
           {"Glm4", Glm4().dump(), "glm4"}};
 }
 

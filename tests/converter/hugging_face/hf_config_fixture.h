@@ -23,6 +23,13 @@ class HfConfigFixture : public ::testing::Test {
     support::WriteFile(path_, config.dump());
     return ReadHfConfig(path_);
   }
+  // What must be read without an error.
+  HfModel ReadModel(const nlohmann::json& config) {
+    support::WriteFile(path_, config.dump());
+    auto read = ReadHfModel(path_);
+    EXPECT_TRUE(read) << read.error().message();
+    return read.value_or(HfModel{});
+  }
   Result<ModelConfig> ReadWith(const std::string& field, const nlohmann::json& value) {
     nlohmann::json config = support::TinyConfig();
     config[field] = value;

@@ -14,15 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-class KnownFamiliesTest : public HfConfigFixture {
- protected:
-  HfModel ReadModel(const json& config) {
-    support::WriteFile(path_, config.dump());
-    auto read = ReadHfModel(path_);
-    EXPECT_TRUE(read) << read.error().message();
-    return read.value_or(HfModel{});
-  }
-};
+class KnownFamiliesTest : public HfConfigFixture {};
 
 json SizesOf(const char* architecture, const char* model_type, int hidden, int intermediate,
              int layers, int heads, int key_value_heads, int vocabulary, int positions) {

@@ -13,15 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-class KnownRecentFamiliesTest : public HfConfigFixture {
- protected:
-  HfModel ReadModel(const json& config) {
-    support::WriteFile(path_, config.dump());
-    auto read = ReadHfModel(path_);
-    EXPECT_TRUE(read) << read.error().message();
-    return read.value_or(HfModel{});
-  }
-};
+class KnownRecentFamiliesTest : public HfConfigFixture {};
 
 json Published(const char* architecture, const char* model_type, const std::vector<int>& sizes) {
   return {{"architectures", {architecture}},
