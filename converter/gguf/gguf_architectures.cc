@@ -21,6 +21,9 @@ constexpr std::array<KeyName, 4> kGraniteKeys = {"attention.scale", "embedding_s
 
 constexpr std::array<KeyName, 3> kLfm2MoeKeys = {"expert_weights_scale", "expert_gating_func",
                                                  "leading_dense_block_count"};
+// Of text, the positions of all sections are the same.
+constexpr std::array<KeyName, 2> kQwen35Keys = {"rope.dimension_sections",
+                                                         "nextn_predict_layers"};
 
 constexpr std::array kGgufArchitectures = {
     // Mistral's files have this architecture, too.
@@ -152,7 +155,8 @@ constexpr std::array kGgufArchitectures = {
                      .qk_norm = true,
                      .has_partial_rotary = true,
                      .has_linear_attention = true,
-                     .has_tiled_value_heads = true},
+                     .has_tiled_value_heads = true,
+                     .own_keys = kQwen35Keys},
     GgufArchitecture{.name = "qwen35moe",
                      .hugging_face = "Qwen3_5MoeForCausalLM",
                      .qk_norm = true,
@@ -160,14 +164,16 @@ constexpr std::array kGgufArchitectures = {
                      .mixture = "Qwen3_5MoeForCausalLM",
                      .has_shared_expert_gate = true,
                      .has_linear_attention = true,
-                     .has_tiled_value_heads = true},
+                     .has_tiled_value_heads = true,
+                     .own_keys = kQwen35Keys},
     GgufArchitecture{.name = "qwen3next",
                      .hugging_face = "Qwen3NextForCausalLM",
                      .qk_norm = true,
                      .has_partial_rotary = true,
                      .mixture = "Qwen3NextForCausalLM",
                      .has_shared_expert_gate = true,
-                     .has_linear_attention = true},
+                     .has_linear_attention = true,
+                     .own_keys = kQwen35Keys},
 };
 
 }  // namespace

@@ -170,11 +170,11 @@ void AddLinearAttention(const std::string& architecture, const json& config, siz
   writer.Add(key("ssm.time_step_rank"), size("linear_num_value_heads"));
   writer.Add(key("ssm.inner_size"), size("linear_num_value_heads") * size("linear_value_head_dim"));
   writer.Add(key("full_attention_interval"), size("full_attention_interval"));
-  const json& rope = config.at("rope_parameters");
-  writer.Add(key("rope.freq_base"), rope.at("rope_theta").get<float>());
-  writer.Add(key("rope.dimension_count"),
-             static_cast<uint32_t>(rope.at("partial_rotary_factor").get<double>() *
-                                   static_cast<double>(head_dim)));
+  const double rotated = config.at("rope_parameters").at("partial_rotary_factor").get<double>() *
+                         static_cast<double>(head_dim);
+  writer.Add(key("rope.dimension_count"), static_cast<uint32_t>(rotated));
+  // As llama.cpp's converter writes them for text, too.
+  writer.Add(key("rope.dimension_sections"), std::vector<int32_t>{1, 1, 0, 0});
 }
 
 // The keys of mixtures, whichever of the fields there are.
