@@ -21,9 +21,8 @@ constexpr std::array<KeyName, 4> kGraniteKeys = {"attention.scale", "embedding_s
 
 constexpr std::array<KeyName, 3> kLfm2MoeKeys = {"expert_weights_scale", "expert_gating_func",
                                                  "leading_dense_block_count"};
-// Of text, the positions of all sections are the same.
-constexpr std::array<KeyName, 2> kQwen35Keys = {"rope.dimension_sections",
-                                                         "nextn_predict_layers"};
+// In texts, the positions of all sections are the same.
+constexpr std::array<KeyName, 2> kQwen35Keys = {"rope.dimension_sections", "nextn_predict_layers"};
 
 constexpr std::array kGgufArchitectures = {
     // Mistral's files have this architecture, too.

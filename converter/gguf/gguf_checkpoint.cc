@@ -82,7 +82,7 @@ constexpr std::array kShortConvNames = {
     TensorName{"shortconv.out_proj", "conv.out_proj"},
     TensorName{"exp_probs_b", "mlp.expert_bias"},
 };
-// The same, for architectures with linear attention.
+// These names are added for architectures with linear attention.
 constexpr std::array kLinearAttentionNames = {
     TensorName{"post_attention_norm", "post_attention_layernorm"},
     TensorName{"attn_qkv", "linear_attn.in_proj_qkv"},

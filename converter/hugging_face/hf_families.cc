@@ -635,7 +635,7 @@ constexpr std::array kFamilies = {
 struct VisionModel {
   Name architecture;
   Name model_type;
-  Name text_model_type;  // Of a text model that does not say it.
+  Name text_model_type;  // If the text model does not say it.
   bool tie_word_embeddings;
 };
 constexpr std::array kVisionModels = {

@@ -17,7 +17,7 @@ enum class AttentionBias : uint8_t {
   kQkv,         // Queries, keys and values, whatever attention_bias says.
   kByField,     // All or none, as attention_bias says.
   kByQkvField,  // Queries, keys and values, as qkv_bias says; if it is absent, they have them.
-  // The same by attention_bias; outputs by the family's own field, if it has one.
+  // Biases are there by attention_bias; those of outputs by the family's own field, if it has one.
   kQkvByField,
   kByUseBias,  // All or none, those of the feed-forward included, as use_bias says.
 };
@@ -113,7 +113,7 @@ struct Family {
   std::string_view shown_architecture = {};
   // The object with the fields, if they are not at the top level.
   std::string_view nested_in = {};
-  std::string_view nested_model_type = {};  // Of this object.
+  std::string_view nested_model_type = {};  // This object's.
   // Whether the head is tied if neither this object nor the one around it says so.
   bool outer_tie_word_embeddings = false;
   const DefaultSizes* default_sizes = nullptr;       // Absent sizes are refused if there are none.
@@ -132,7 +132,7 @@ struct Family {
   NormPlacement norm_placement = NormPlacement::kBefore;
   std::string_view activation_field = "hidden_act";
   std::string_view activation = "silu";
-  bool has_gate = true;  // Of the feed-forward; otherwise no other activation is known.
+  bool has_gate = true;  // The feed-forward has one; otherwise no other activation is known.
   Window window = Window::kIgnored;
   uint32_t sliding_window = 0;          // Default.
   uint32_t sliding_window_pattern = 0;  // Default of n, for kPattern.

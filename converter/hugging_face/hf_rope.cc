@@ -129,7 +129,7 @@ Status ReadQueryScaling(const JsonFields& rope, const RopeScaling& scaling, Mode
                     Format("is {}, but must not be below 0", config.llama_4_scaling_beta));
   }
   std::optional<uint32_t> positions;
-  // Of types that have it, it is known already.
+  // Types that have it are known already.
   if (scaling.original_max_position_embeddings != 0) {
     positions = scaling.original_max_position_embeddings;
   } else {

@@ -39,7 +39,7 @@ struct TensorSource {
   // Not 0: in each head of this size, the rows that rope rotates together are stored next to each
   // other, 2 * i and 2 * i + 1. They are read in half-split order, i and i + head_dim / 2.
   uint32_t interleaved_head_dim = 0;
-  // The same of a part of each head: rope rotates so many rows at its start; 0: all of them.
+  // If rope rotates a part of each head: it rotates so many rows at its start; 0: all of them.
   uint32_t interleaved_channels = 0;
 
   // Only some of the stored rows are the tensor's: `count` of every `period` rows, from `first` on;

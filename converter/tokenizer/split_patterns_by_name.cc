@@ -12,7 +12,7 @@ constexpr std::array kLlama3Patterns = {kLlama3Pattern};
 constexpr std::array<std::string_view, 1> kQwen2 = {
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|)"
     R"(\s*[\r\n]+|\s+(?!\S)|\s+)"};
-// The same, but marks belong to the letters before them.
+// This differs in that marks belong to the letters before them.
 constexpr std::array<std::string_view, 1> kQwen35 = {
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}|)"
     R"( ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};

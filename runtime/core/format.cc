@@ -68,7 +68,7 @@ class Formatter {
     return number;
   }
 
-  // Of a field whose '{' is taken.
+  // The argument of a field whose '{' is taken.
   Argument TakeArgument() { return arguments_.get(TakeNumber().value_or(next_argument_++)); }
 
   size_t TakeSize() {

@@ -37,9 +37,9 @@ class FormatText {
     return braces % 2 == 1;
   }
   consteval void CheckSpecification(size_t begin) const {
-    const bool has_fill = begin + 1 < text_.size() && (text_[begin + 1] == '<' ||
-                                                       text_[begin + 1] == '>' ||
-                                                       text_[begin + 1] == '^');
+    const bool has_fill =
+        begin + 1 < text_.size() &&
+        (text_[begin + 1] == '<' || text_[begin + 1] == '>' || text_[begin + 1] == '^');
     size_t depth = 1;
     for (size_t i = begin + has_fill; depth > 0; ++i) {
       if (text_[i] == '{') ++depth;

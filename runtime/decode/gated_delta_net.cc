@@ -26,7 +26,7 @@ constexpr auto kOnes = [] {
   return ones;
 }();
 
-// Of queries and keys, in x / sqrt(sum(x^2) + epsilon); the class has no field for it.
+// Queries and keys are x / sqrt(sum(x^2) + epsilon); the class has no field for it.
 constexpr float kHeadNormEpsilon = 1e-6f;
 
 // log(1 + exp(x)), which is x in a float from 20 on.

@@ -36,7 +36,7 @@ class GatedDeltaNet final : public TokenMixer {
     ArenaLayout::RegionId scalars;
   };
   static Regions Plan(const DecoderShape& shape, ArenaLayout& layout);
-  // Of a layer's state.
+  // The size of a layer's state.
   static StateSize SizeOf(const ModelConfig& config);
   struct Buffers {
     Buffers(const Regions& regions, const ArenaView& arena);

@@ -18,7 +18,7 @@ enum class OperatorKind : uint8_t {
   kQkvProj,      // Or the product that a convolution or linear attention begins with.
   kRope,         // Includes biases and norms before it, and storing keys and values.
   kAttention,    // Or the delta rule, and what is done with its output.
-  kConvolution,  // Of linear attention, it includes its scalars and norms of heads.
+  kConvolution,  // For linear attention, it includes scalars and norms of heads.
   kOProj,        // Or the product after a convolution or linear attention.
   kRouting,      // Choosing experts, and collecting their rows.
   kGateUpProj,

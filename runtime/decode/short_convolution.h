@@ -21,7 +21,7 @@ class ShortConvolution final : public TokenMixer {
     ArenaLayout::RegionId projected;  // f32 [chunk][3 * hidden_size]
   };
   static Regions Plan(const DecoderShape& shape, ArenaLayout& layout);
-  // Of a layer's state.
+  // The size of a layer's state.
   static StateSize SizeOf(const ModelConfig& config);
 
   // `projected` is the region. All must outlive the object.

@@ -52,7 +52,7 @@ enum class TensorRole : uint8_t {
   kLinearConvWeight,  // [linear_conv_kernel_dim][linear_conv_channels], as kConvWeight.
   kLinearDtBias,
   kLinearDecayRate,  // exp(A_log)
-  kLinearNorm,       // Of each value head.
+  kLinearNorm,       // For each value head.
   kLinearOutProj,
 };
 inline constexpr int kNumTensorRoles = 38;

@@ -10,7 +10,7 @@ struct XieluNumbers {
   float positive;
   float negative;
   float linear;
-  float limit;  // Of arguments of the exponential: slightly below 0.
+  float limit;  // The largest argument of the exponential: slightly below 0.
 };
 
 // output[i] = positive * x^2 + linear * x for x = input[i] above 0, otherwise

@@ -42,7 +42,7 @@ std::vector<Range> GateUpChannels(const Range& channels, size_t width, size_t nu
   return ranges;
 }
 
-// The same of a dense feed-forward, which may have no gate.
+// A dense feed-forward, which may have no gate.
 std::vector<Range> DenseChannels(const Range& channels, const ModelConfig& config) {
   if (config.ungated_mlp) return {channels};
   return GateUpChannels(channels, config.intermediate_size);

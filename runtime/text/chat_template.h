@@ -50,7 +50,7 @@ struct RenderOptions {
 
 // Fails with kUsage unless `variables` can be those of RenderOptions: a JSON object, or "", without
 // the names that are the conversation's own: messages, add_generation_prompt, bos_token, eos_token.
-// Those that turn reasoning on and off (kThinkingVariables) must be true, false or null.
+// Variables that turn reasoning on and off (kThinkingVariables) must be true, false or null.
 Status CheckTemplateVariables(std::string_view variables);
 
 // Fails with kUsage unless `fields` can be those of a ChatMessage.

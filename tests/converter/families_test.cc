@@ -208,7 +208,7 @@ TEST_F(FamiliesTest, AFileOfShortConvolutionsHasTheirTensors) {
   EXPECT_EQ(file->tensor(TensorRole::kConvWeight, 1).layout.input_channels, 4u * 64);
 }
 
-// Of each head, the rows of the query and those of its gates alternate.
+// The rows of each head's query and of its gates alternate.
 TEST_F(FamiliesTest, QueriesAndGatesOfTheOutputAreSplitByHeads) {
   Open("Qwen35");
   const std::vector<float> fused = ValuesOf(stored_.at("model.layers.3.self_attn.q_proj.weight"));

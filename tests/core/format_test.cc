@@ -28,9 +28,9 @@ TEST(FormatTest, TextsAreFilledIn) {
 }
 
 TEST(FormatTest, Integers) {
-  for (const int64_t value : {int64_t{0}, int64_t{7}, int64_t{-42}, int64_t{255},
-                              std::numeric_limits<int64_t>::min(),
-                              std::numeric_limits<int64_t>::max()}) {
+  for (const int64_t value :
+       {int64_t{0}, int64_t{7}, int64_t{-42}, int64_t{255}, std::numeric_limits<int64_t>::min(),
+        std::numeric_limits<int64_t>::max()}) {
     EXPECT_AS_STANDARD("{} {:d} {:x} {:X}", value, value, value, value);
     EXPECT_AS_STANDARD("{:02} {:06} {:016x} {:<5}| {:>24} {:^7}", value, value, value, value, value,
                        value);

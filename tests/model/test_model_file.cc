@@ -135,8 +135,8 @@ Offset<schema::Config> BuildConfig(FlatBufferBuilder& builder, const TestModelFi
       config.use_attention_gate, config.attn_output_gate, first.linear_attention,
       config.linear_conv_kernel_dim, config.linear_key_head_dim, config.linear_value_head_dim,
       config.linear_num_key_heads, config.linear_num_value_heads, config.linear_tiled_value_heads,
-      config.llama_4_scaling_beta, config.llama_4_scaling_positions,
-      config.qk_norm_after_rope, config.ungated_mlp, xielu);
+      config.llama_4_scaling_beta, config.llama_4_scaling_positions, config.qk_norm_after_rope,
+      config.ungated_mlp, xielu);
 }
 
 Offset<schema::Tokenizer> BuildTokenizer(FlatBufferBuilder& builder, const TestModelFile& file) {

@@ -42,8 +42,7 @@ Status WriteLogits(const Options& options, std::FILE& file) {
   CRIA_ASSIGN_OR_RETURN(const ModelFile model, ModelFile::Open(options.model));
   CRIA_ASSIGN_OR_RETURN(ThreadPool pool, ThreadPool::Create(options.num_threads));
   CRIA_ASSIGN_OR_RETURN(ThreadPool batch_pool, ThreadPool::Create(options.num_threads));
-  CRIA_ASSIGN_OR_RETURN(const auto weights,
-                        xnn::PackedWeights::PackInMemory(model, pool, nullptr));
+  CRIA_ASSIGN_OR_RETURN(const auto weights, xnn::PackedWeights::PackInMemory(model, pool, nullptr));
   const std::vector<int32_t> tokens(options.tokens.begin(), options.tokens.end());
   const std::vector<size_t> chunks =
       options.chunks.empty() ? std::vector{tokens.size()} : options.chunks;

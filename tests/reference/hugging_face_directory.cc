@@ -121,11 +121,13 @@ ReferenceConfig ReadConfig(const json& fields) {
   // Their fields are read by the name of the whole model.
   const bool is_named_by_model =
       architecture.starts_with("Gemma3") || architecture.starts_with("Qwen3_5");
-  ReferenceConfig config = ReadFields(text, is_named_by_model ? architecture : ArchitectureWithin(text));
+  ReferenceConfig config =
+      ReadFields(text, is_named_by_model ? architecture : ArchitectureWithin(text));
   const bool is_smol_vlm = architecture == "SmolVLMForConditionalGeneration" ||
                            architecture == "Idefics3ForConditionalGeneration";
   config.prefix = is_smol_vlm ? "model.text_model." : "model.language_model.";
-  if (!is_named_by_model) config.tie_word_embeddings = FieldOr(fields, "tie_word_embeddings", false);
+  if (!is_named_by_model)
+    config.tie_word_embeddings = FieldOr(fields, "tie_word_embeddings", false);
   config.bos_token_id = FieldOr(fields, "bos_token_id", config.bos_token_id);
   return config;
 }

@@ -40,7 +40,7 @@ void SetAttentionBias(const json& fields, ReferenceConfig& config) {
   config.qkv_bias = config.o_bias = FieldOr(fields, "attention_bias", false);
 }
 
-// Of those without experts, where all layers attend.
+// Reads models without experts, where all layers attend.
 void ReadGraniteHybrid(const json& fields, ReferenceConfig& config) {
   config.intermediate_size = fields.at("shared_intermediate_size").get<size_t>();
   config.embedding_multiplier = FieldOr(fields, "embedding_multiplier", 1.0);
@@ -172,7 +172,7 @@ void ReadApertus(const json& fields, ReferenceConfig& config) {
   SetLayers(config);
 }
 
-// Of both generations.
+// Reads what GLM and GLM-4 differ in from Llama.
 void ReadGlm(const json& fields, ReferenceConfig& config) {
   config.head_dim = FieldOr<size_t>(fields, "head_dim", 128);
   config.rms_norm_eps = FieldOr(fields, "rms_norm_eps", 1.5625e-7);

@@ -42,11 +42,11 @@ class ReferenceDecoder {
     const float* mlp_input_norm;
     const float* mlp_output_norm;
     std::optional<ReferenceShortConv> short_conv;  // If there is one, there is no attention.
-    std::optional<ReferenceDeltaNet> delta_net;    // The same.
-    const float* q_proj;                           // [num_attention_heads * head_dim, hidden_size]
-    const float* k_proj;                           // [num_key_value_heads * head_dim, hidden_size]
-    const float* v_proj;                           // The same.
-    const float* o_proj;                           // [hidden_size, num_attention_heads * head_dim]
+    std::optional<ReferenceDeltaNet> delta_net;
+    const float* q_proj;  // [num_attention_heads * head_dim, hidden_size]
+    const float* k_proj;  // [num_key_value_heads * head_dim, hidden_size]
+    const float* v_proj;  // The same.
+    const float* o_proj;  // [hidden_size, num_attention_heads * head_dim]
     std::optional<ReferenceMixture> mixture;
     const float* gate_proj;  // [intermediate_size, hidden_size]; null in a mixture.
     const float* up_proj;    // The same.

@@ -33,7 +33,7 @@ class ReferenceDeltaNet {
     std::vector<double> qkv;  // Queries, keys and values, of all heads each.
     std::vector<double> z;    // [value heads][value_head_dim]
     std::vector<double> b;    // [value heads]
-    std::vector<double> a;    // The same.
+    std::vector<double> a;
   };
   Projected Project(const std::vector<double>& normed) const;
   Projected Separate(const std::vector<double>& qkvz, const std::vector<double>& ba) const;
@@ -42,9 +42,9 @@ class ReferenceDeltaNet {
 
   const ReferenceConfig& config_;
   const ReferenceLinear& sizes_;
-  const size_t keys_;    // Channels of all heads.
-  const size_t values_;  // The same.
-  const float* conv_;    // [2 * keys + values, 1, kernel]
+  const size_t keys_;  // Channels of all heads.
+  const size_t values_;
+  const float* conv_;  // [2 * keys + values, 1, kernel]
   const float* dt_bias_;
   const float* a_log_;
   const float* norm_;
@@ -56,7 +56,7 @@ class ReferenceDeltaNet {
   const float* a_ = nullptr;
   const float* qkvz_ = nullptr;
   const float* ba_ = nullptr;
-  std::vector<std::vector<double>> inputs_;  // Of the convolution, of every token so far.
+  std::vector<std::vector<double>> inputs_;  // What the convolution read, for every token so far.
   std::vector<double> state_;                // [value heads][key_head_dim][value_head_dim]
 };
 

@@ -99,7 +99,7 @@ struct ReferenceConfig {
   std::vector<ReferenceAttention> layers;
   // The fields of families that compute more than Llama, as their own classes have them.
   ReferenceActivation activation = ReferenceActivation::kSilu;
-  bool has_gate = true;  // Of the feed-forward.
+  bool has_gate = true;  // The feed-forward has one.
   ReferenceNorms norms = ReferenceNorms::kBefore;
   double norm_weight_offset = 0.0;  // A norm multiplies by this plus its weight.
   bool joint_qk_norm = false;       // One norm of all heads of queries, one of all heads of keys.

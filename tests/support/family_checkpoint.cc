@@ -128,7 +128,7 @@ class TensorLister {
     return (index + 1) % config_.value("full_attention_interval", size_t{4}) != 0;
   }
 
-  // Of Qwen3.5, or of Qwen3-Next, whose projections are two matrices.
+  // Qwen3.5 has separate matrices, Qwen3-Next joins them to two.
   void AddDeltaNet(const std::string& module) {
     const size_t hidden = Size("hidden_size");
     const size_t heads = Size("linear_num_value_heads");

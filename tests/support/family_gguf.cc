@@ -159,7 +159,7 @@ void AddPhi3(const json& config, size_t head_dim, GgufWriter& writer) {
   }
 }
 
-// Of Qwen3.5 and Qwen3-Next.
+// The keys of Qwen3.5 and Qwen3-Next.
 void AddLinearAttention(const std::string& architecture, const json& config, size_t head_dim,
                         GgufWriter& writer) {
   const auto key = [&](std::string_view name) { return std::format("{}.{}", architecture, name); };

@@ -24,7 +24,7 @@ class FamilyGgufWriter {
   void Write(const std::filesystem::path& path);
 
  private:
-  // Of linear attention.
+  // The heads of linear attention.
   struct ValueHeads {
     size_t num_key_heads = 0;
     size_t num_value_heads = 0;

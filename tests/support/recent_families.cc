@@ -30,105 +30,106 @@ constexpr std::array<std::string_view, 13> kArchitectures = {"Ministral3ForCausa
 std::string ArchitectureOf(const json& config) { return config.at("architectures").at(0); }
 
 json SizesOf(const char* architecture, const char* model_type, int layers) {
-  return Merged(Sizes(architecture, model_type, layers), {{"head_dim", 16}, {"rms_norm_eps", 1e-5}});
+  return Merged(Sizes(architecture, model_type, layers),
+                {{"head_dim", 16}, {"rms_norm_eps", 1e-5}});
 }
 
 // Its texts go past the positions from which queries are multiplied.
 json Ministral3() {
   return Merged(SizesOf("Ministral3ForCausalLM", "ministral3", 2),
-                    {{"sliding_window", nullptr},
-                     {"tie_word_embeddings", true},
-                     {"rope_parameters",
-                      {{"rope_type", "yarn"},
-                       {"type", "yarn"},
-                       {"rope_theta", 1000000.0},
-                       {"factor", 8.0},
-                       {"beta_fast", 4.0},
-                       {"beta_slow", 1.0},
-                       {"mscale", 1.0},
-                       {"mscale_all_dim", 1.0},
-                       {"original_max_position_embeddings", 16},
-                       {"llama_4_scaling_beta", 0.4}}}});
+                {{"sliding_window", nullptr},
+                 {"tie_word_embeddings", true},
+                 {"rope_parameters",
+                  {{"rope_type", "yarn"},
+                   {"type", "yarn"},
+                   {"rope_theta", 1000000.0},
+                   {"factor", 8.0},
+                   {"beta_fast", 4.0},
+                   {"beta_slow", 1.0},
+                   {"mscale", 1.0},
+                   {"mscale_all_dim", 1.0},
+                   {"original_max_position_embeddings", 16},
+                   {"llama_4_scaling_beta", 0.4}}}});
 }
 
 json GraniteHybrid() {
   json fields = Merged(SizesOf("GraniteMoeHybridForCausalLM", "granitemoehybrid", 3),
-                           {{"layer_types", {"attention", "attention", "attention"}},
-                            {"shared_intermediate_size", 96},
-                            {"num_local_experts", 0},
-                            {"position_embedding_type", "rope"},
-                            {"embedding_multiplier", 6.0},
-                            {"attention_multiplier", 0.125},
-                            {"residual_multiplier", 0.22},
-                            {"logits_scaling", 2.0},
-                            {"rope_theta", 10000.0},
-                            {"tie_word_embeddings", true}});
+                       {{"layer_types", {"attention", "attention", "attention"}},
+                        {"shared_intermediate_size", 96},
+                        {"num_local_experts", 0},
+                        {"position_embedding_type", "rope"},
+                        {"embedding_multiplier", 6.0},
+                        {"attention_multiplier", 0.125},
+                        {"residual_multiplier", 0.22},
+                        {"logits_scaling", 2.0},
+                        {"rope_theta", 10000.0},
+                        {"tie_word_embeddings", true}});
   fields.erase("head_dim");
   return fields;
 }
 
 json Olmo3() {
   return Merged(SizesOf("Olmo3ForCausalLM", "olmo3", 4),
-                    {{"sliding_window", 12}, {"rope_theta", 500000.0}});
+                {{"sliding_window", 12}, {"rope_theta", 500000.0}});
 }
 
 json Exaone4() {
   return Merged(SizesOf("Exaone4ForCausalLM", "exaone4", 4),
-                    {{"sliding_window", 12}, {"sliding_window_pattern", 4}, {"rope_theta", 1e6}});
+                {{"sliding_window", 12}, {"sliding_window_pattern", 4}, {"rope_theta", 1e6}});
 }
 
 json Ernie() {
   return Merged(SizesOf("Ernie4_5ForCausalLM", "ernie4_5", 2),
-                    {{"rope_theta", 500000.0}, {"tie_word_embeddings", true}});
+                {{"rope_theta", 500000.0}, {"tie_word_embeddings", true}});
 }
 
 json SeedOss() {
   return Merged(SizesOf("SeedOssForCausalLM", "seed_oss", 2),
-                    {{"rope_theta", 1e7}, {"attention_bias", true}});
+                {{"rope_theta", 1e7}, {"attention_bias", true}});
 }
 
 json Hunyuan() {
   return Merged(SizesOf("HunYuanDenseV1ForCausalLM", "hunyuan_v1_dense", 2),
-                    {{"use_qk_norm", true},
-                     {"tie_word_embeddings", true},
-                     {"rope_scaling",
-                      {{"type", "dynamic"},
-                       {"rope_theta", 10000.0},
-                       {"alpha", 50.0},
-                       {"factor", 1.0},
-                       {"beta_fast", 32},
-                       {"beta_slow", 1},
-                       {"mscale", 1.0},
-                       {"mscale_all_dim", 0.0}}}});
+                {{"use_qk_norm", true},
+                 {"tie_word_embeddings", true},
+                 {"rope_scaling",
+                  {{"type", "dynamic"},
+                   {"rope_theta", 10000.0},
+                   {"alpha", 50.0},
+                   {"factor", 1.0},
+                   {"beta_fast", 32},
+                   {"beta_slow", 1},
+                   {"mscale", 1.0},
+                   {"mscale_all_dim", 0.0}}}});
 }
 
 json Arcee() {
   return Merged(SizesOf("ArceeForCausalLM", "arcee", 2),
-                    {{"hidden_act", "relu2"},
-                     {"rope_parameters",
-                      {{"rope_type", "yarn"},
-                       {"rope_theta", 10000.0},
-                       {"factor", 4.0},
-                       {"original_max_position_embeddings", 32}}}});
+                {{"hidden_act", "relu2"},
+                 {"rope_parameters",
+                  {{"rope_type", "yarn"},
+                   {"rope_theta", 10000.0},
+                   {"factor", 4.0},
+                   {"original_max_position_embeddings", 32}}}});
 }
 
 json Apertus() {
   return Merged(SizesOf("ApertusForCausalLM", "apertus", 2),
-                    {{"hidden_act", "xielu"},
-                     {"rope_parameters",
-                      {{"rope_type", "llama3"},
-                       {"rope_theta", 12000000.0},
-                       {"factor", 8.0},
-                       {"low_freq_factor", 1.0},
-                       {"high_freq_factor", 4.0},
-                       {"original_max_position_embeddings", 32}}}});
+                {{"hidden_act", "xielu"},
+                 {"rope_parameters",
+                  {{"rope_type", "llama3"},
+                   {"rope_theta", 12000000.0},
+                   {"factor", 8.0},
+                   {"low_freq_factor", 1.0},
+                   {"high_freq_factor", 4.0},
+                   {"original_max_position_embeddings", 32}}}});
 }
 
 json Glm4() {
   return Merged(SizesOf("Glm4ForCausalLM", "glm4", 2), {{"rope_theta", 10000.0},
-                                                            {"partial_rotary_factor", 0.5},
-                                                            {"attention_bias", true},
-                                                            {"rms_norm_eps", 1.5625e-7}});
+                                                        {"partial_rotary_factor", 0.5},
+                                                        {"attention_bias", true},
+                                                        {"rms_norm_eps", 1.5625e-7}});
 }
 
 // A text model within one that sees pictures: `outer` has the fields around it.

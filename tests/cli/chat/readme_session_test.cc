@@ -1,5 +1,5 @@
-// The sessions in README and the page about chatting are what a terminal shows: the lines after prompts are typed, and the
-// screen is compared.
+// The sessions in README and the page about chatting are what a terminal shows: the lines after
+// prompts are typed, and the screen is compared.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -271,7 +271,7 @@ TEST(GgufFoldingTest, TheLargestGemmasDivideScoresOtherwise) {
 
 // Returns the families that GGUF files can describe, too.
 std::vector<FamilyCheckpoint> GgufFamilies() {
-  // Of those with heads of values in another order, families_reference_test compares logits.
+  // Where heads of values are in another order, families_reference_test compares logits.
   std::vector<FamilyCheckpoint> families = support::FamilyCheckpoints();
   std::erase_if(families, [](const FamilyCheckpoint& c) {
     return c.gguf_architecture.empty() || c.gguf_architecture.starts_with("qwen35");

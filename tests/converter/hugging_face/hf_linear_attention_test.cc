@@ -96,7 +96,7 @@ TEST_F(HfLinearAttentionTest, WhatTheClassesDoNotComputeIsRefused) {
        {"linear_conv_kernel_dim", "linear_key_head_dim", "linear_value_head_dim",
         "linear_num_key_heads", "linear_num_value_heads", "num_key_value_heads", "head_dim"}) {
     expect_refused({{size, nullptr}}, std::string(size) + " is null");
-    // Of a head without channels, no part can turn.
+    // No part of a head without channels can turn.
     expect_refused({{size, 0}}, std::string_view(size) == "head_dim" ? "head of 0 channels" : size);
     expect_refused({{size, -4}}, size);
     expect_refused({{size, "4"}}, size);

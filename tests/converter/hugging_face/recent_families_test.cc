@@ -167,7 +167,7 @@ TEST_F(RecentFamiliesTest, ATextModelWithinOneThatSeesIsOfAFamily) {
   const auto read = Read(outer(json::object()));
   ASSERT_TRUE(read) << read.error().message();
   EXPECT_EQ(read->architecture, "MistralForCausalLM");
-  // Of the class around it.
+  // The class around it says this.
   EXPECT_TRUE(read->tie_word_embeddings);
   EXPECT_FALSE(Read(outer({{"tie_word_embeddings", false}}))->tie_word_embeddings);
   const auto expect_refused = [&](const json& more, std::string_view reason) {
