@@ -56,8 +56,8 @@ void Convolve(const ThreadPool& threads, std::span<const float> taps, std::span<
 // bias, [rows, 2 * intermediate_size]: up * act(gate).
 void Activate(const ThreadPool& threads, HiddenAct act, ConstMatrixView gate_up, MatrixView output);
 
-// The same without a gate: act(up), [rows, intermediate_size]. `xielu` has the numbers of the
-// layer, if the activation has any.
+// Writes act(up), [rows, intermediate_size], for a feed-forward without a gate. `xielu` has the
+// numbers of the layer, if the activation has any.
 void ActivateUngated(const ThreadPool& threads, HiddenAct act, std::span<const float> xielu,
                      ConstMatrixView up, MatrixView output);
 
