@@ -253,6 +253,10 @@ Status SpeedBench::Rewind(const SpeedTest& test) {
   for (const OpenSequence& other : std::span(sequences_).subspan(1)) {
     CRIA_RETURN_IF_ERROR(sequences.Truncate(other.id(), 0));
   }
+  // What an earlier test reserved is free for this one.
+  for (const OpenSequence& sequence : sequences_) {
+    CRIA_RETURN_IF_ERROR(sequences.Reserve(sequence.id(), 0));
+  }
   CRIA_RETURN_IF_ERROR(Prefill(kept, test.depth_tokens));
   sequences.AddCheckpoint(first);
   CRIA_RETURN_IF_ERROR(decoder_.CarryOutMoves());

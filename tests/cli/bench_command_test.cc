@@ -299,6 +299,15 @@ TEST_F(BenchCommand, SequencesGenerateTogether) {
   EXPECT_LT(rows[2]["bytes_per_token"].get<double>(), 0.5 * weights);
 }
 
+// What sequences of earlier tests had reserved must be free: the context is that of the largest
+// test.
+TEST_F(BenchCommand, SequencesLeaveTheirPagesToLaterTests) {
+  const json rows = Rows({"-p", "100", "-n", "3", "-d", "0,130,20", "-np", "1,4", "-r", "1"});
+  ASSERT_THAT(rows, SizeIs(9));
+  EXPECT_EQ(rows[3]["n_depth"], 130);
+  EXPECT_EQ(rows[3]["n_prompt"], 100);
+}
+
 TEST_F(BenchCommand, ZeroLeavesATestOut) {
   const json prompts = Rows({"-p", "8", "-n", "0", "-r", "1"});
   ASSERT_THAT(prompts, SizeIs(1));
