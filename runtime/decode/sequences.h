@@ -16,7 +16,8 @@
 namespace cria {
 
 // The sequences of a model: which tokens each has, in all that the model keeps of them. Whoever
-// runs sequences sees only this.
+// runs sequences sees only this: so it has more functions than other classes, most of which ask the
+// stores.
 //
 // A model that gives up what earlier tokens had, such as the rows before a window, or that changes
 // a state with every token, cannot make a sequence shorter at will. It keeps checkpoints: a bounded

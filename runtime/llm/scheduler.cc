@@ -152,7 +152,7 @@ void Scheduler::DoneWithLogits(Seat& seat, uint64_t forward) {
 
 size_t Scheduler::EstimateSeconds(const Seat& seat, std::span<double> seconds) const {
   const Lock lock(mutex_);
-  const size_t others = num_decoding_ - (seat.is_decoding_ ? 1 : 0);
+  const size_t others = rounds_.num_decoding - (seat.is_decoding_ ? 1 : 0);
   for (size_t i = 0; i < seconds.size(); ++i) seconds[i] = times_.costs().Seconds(others + 1 + i);
   return others;
 }
@@ -187,11 +187,11 @@ void Scheduler::Lead(Lock& lock) {
     ++stats_.num_forwards;
     if (status) {
       stats_.num_tokens += batch_.num_tokens();
-      times_.Learn(batch_.num_tokens(), time, batch_.has_prompt(), num_decoding_ > 0);
+      times_.Learn(batch_.num_tokens(), time, batch_.has_prompt(), rounds_.num_decoding > 0);
     }
     if (!status && batch_.works().size() > 1) {
       // Run again one by one, so that only the session whose tokens fail ends.
-      num_alone_ = batch_.works().size();
+      rounds_.num_alone = batch_.works().size();
     } else {
       for (ScheduledWork* const work : batch_.works()) Finish(*work, status);
     }
@@ -202,27 +202,28 @@ void Scheduler::Lead(Lock& lock) {
 }
 
 void Scheduler::Gather(Lock& lock) {
-  if (num_expected_ == 0) return;
+  if (rounds_.num_expected == 0) return;
   bool has_prompt = false;
   for (const ScheduledWork* work = first_work_; work != nullptr; work = work->next) {
     has_prompt = has_prompt || !work->is_single();
   }
-  changed_.wait_for(lock, times_.Patience(has_prompt), [this] { return num_expected_ == 0; });
-  num_expected_ = 0;
-  ++round_;
+  changed_.wait_for(lock, times_.Patience(has_prompt),
+                    [this] { return rounds_.num_expected == 0; });
+  rounds_.num_expected = 0;
+  ++rounds_.current;
 }
 
 void Scheduler::TakeWorks() {
   batch_.Clear();
   const size_t chunk_tokens = model_.chunk_tokens();
-  if (num_alone_ > 0) {
-    --num_alone_;
+  if (rounds_.num_alone > 0) {
+    --rounds_.num_alone;
     batch_.Take(*first_work_, {.num_tokens = std::min(first_work_->tokens.size(), chunk_tokens)});
     return;
   }
   TakeSingles();
   size_t room = chunk_tokens - batch_.num_tokens();
-  if (num_decoding_ > 0) room = std::min(room, times_.prompt_tokens());
+  if (rounds_.num_decoding > 0) room = std::min(room, times_.prompt_tokens());
   for (ScheduledWork* work = first_work_; work != nullptr && room > 0; work = work->next) {
     if (work->is_single()) continue;
     const size_t count = std::min(
@@ -268,12 +269,12 @@ void Scheduler::Finish(ScheduledWork& work, const Status& status) {
 }
 
 void Scheduler::SetExpected(Seat& seat, bool is_expected) {
-  const bool was_expected = seat.expected_in_round_ == round_;
+  const bool was_expected = seat.expected_in_round_ == rounds_.current;
   if (was_expected == is_expected) return;
-  seat.expected_in_round_ = is_expected ? round_ : 0;
+  seat.expected_in_round_ = is_expected ? rounds_.current : 0;
   if (is_expected) {
-    ++num_expected_;
-  } else if (--num_expected_ == 0) {
+    ++rounds_.num_expected;
+  } else if (--rounds_.num_expected == 0) {
     changed_.notify_all();
   }
 }
@@ -281,7 +282,7 @@ void Scheduler::SetExpected(Seat& seat, bool is_expected) {
 void Scheduler::SetDecoding(Seat& seat, bool is_decoding) {
   if (seat.is_decoding_ == is_decoding) return;
   seat.is_decoding_ = is_decoding;
-  is_decoding ? ++num_decoding_ : --num_decoding_;
+  is_decoding ? ++rounds_.num_decoding : --rounds_.num_decoding;
 }
 
 void Scheduler::ReleaseLogits(Seat& seat) {

@@ -114,6 +114,15 @@ class Scheduler {
     bool may_run() const { return num_holding == 0 && num_exclusive == 0; }
     bool may_lead() const { return !is_leading && !is_running && may_run(); }
   };
+  // Which sessions are likely to run tokens together.
+  struct Rounds {
+    // Sessions that got logits in the last batches, and are likely to run a token soon. Each is
+    // waited for in one round.
+    size_t num_expected = 0;
+    uint64_t current = 1;
+    size_t num_decoding = 0;
+    size_t num_alone = 0;  // So many of the next batches take one work only.
+  };
   using Lock = std::unique_lock<std::mutex>;
 
   // The mutex is locked in all of these.
@@ -143,12 +152,7 @@ class Scheduler {
   Admission* first_admission_ = nullptr;
   ScheduledWork* first_work_ = nullptr;
   Access access_;
-  // Sessions that got logits in the last batches, and are likely to run a token soon. Each is
-  // waited for in one round.
-  size_t num_expected_ = 0;
-  uint64_t round_ = 1;
-  size_t num_decoding_ = 0;
-  size_t num_alone_ = 0;  // So many of the next batches take one work only.
+  Rounds rounds_;
   Stats stats_;
   ScheduledBatch batch_;
   ForwardTimes times_;
