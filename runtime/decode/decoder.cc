@@ -13,7 +13,7 @@ Status Decoder::Forward(const Batch& batch) {
   CRIA_RETURN_IF_ERROR(PlaceRuns(batch));
   CRIA_RETURN_IF_ERROR(Embed(batch));
   // After this, nothing fails on one rank alone, so that all take part in the same exchanges.
-  CRIA_RETURN_IF_ERROR(ranks_.BeginForward(batch, sequences_.pages()));
+  CRIA_RETURN_IF_ERROR(ranks_.BeginForward(batch, sequences_.pages(), placement_.states()));
   const Status run = RunLayers(batch.tokens.size());
   if (RecurrentStates* const states = sequences_.states(); states != nullptr) {
     for (const BatchRun& computed : batch.runs) {
@@ -23,7 +23,8 @@ Status Decoder::Forward(const Batch& batch) {
   return run;
 }
 
-Status Decoder::ComputePlaced(const Batch& batch, std::span<const ops::KvPageTable> tables) {
+Status Decoder::ComputePlaced(const Batch& batch, std::span<const ops::KvPageTable> tables,
+                              std::span<const StateRun> states) {
   head_.Begin(0);
   CRIA_RETURN_IF_ERROR(Check(batch));
   const auto lock = workers_.Lock();
@@ -34,6 +35,7 @@ Status Decoder::ComputePlaced(const Batch& batch, std::span<const ops::KvPageTab
     for (size_t group = 0; group < num_groups; ++group) placement_.Place(group, tables[group]);
     tables = tables.subspan(num_groups);
   }
+  for (const StateRun& state : states) placement_.PlaceState(state);
   CRIA_RETURN_IF_ERROR(Embed(batch));
   return RunLayers(batch.tokens.size());
 }
@@ -127,26 +129,39 @@ Status Decoder::CarryOutMoves() {
 }
 
 Status Decoder::CarryOutLocked() {
+  StoreMoves moves = {.pages = sequences_.pages().moves()};
   if (const RecurrentStates* const states = sequences_.states(); states != nullptr) {
-    states_.Copy(states->copies(), workers_.PoolFor(1));
+    moves.states = states->copies();
   }
   Status told;
-  if (const auto moves = sequences_.pages().moves(); !moves.empty()) {
+  if (!moves.empty()) {
     told = ranks_.BeginMove(moves);
-    if (told) cache_.Move(moves, workers_.PoolFor(1));
+    if (told) CarryOutLocked(moves);
   }
   sequences_.ClearMoves();
   return told;
 }
 
-void Decoder::MoveRows(std::span<const PageMove> moves) const {
+void Decoder::CarryOutLocked(const StoreMoves& moves) const {
+  cache_.Move(moves.pages, workers_.PoolFor(1));
+  states_.Copy(moves.states, workers_.PoolFor(1));
+}
+
+void Decoder::CarryOut(const StoreMoves& moves) const {
   const auto lock = workers_.Lock();
-  cache_.Move(moves, workers_.PoolFor(1));
+  CarryOutLocked(moves);
 }
 
 Status Decoder::ExchangeKvRows(const KvRows& rows, KvDirection direction) {
   const auto lock = workers_.Lock();
   return ranks_.ExchangeKvRows(rows, cache_.layer(rows.layer).view, direction);
+}
+
+Status Decoder::ExchangeState(const KeptState& state, std::span<float> scratch,
+                              KvDirection direction) {
+  const auto lock = workers_.Lock();
+  return ranks_.ExchangeState(state, states_.layer(state.layer).size, StateAfter(state, scratch),
+                              direction);
 }
 
 }  // namespace cria

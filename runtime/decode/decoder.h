@@ -62,15 +62,22 @@ class Decoder final : public TokenModel {
   const Sequences& sequences() const { return sequences_; }
   Status CarryOutMoves() override;
 
-  // For ranks that follow another one, whose KvPages decide: like Forward, with the pages that each
-  // run has there, [runs][groups].
-  Status ComputePlaced(const Batch& batch, std::span<const ops::KvPageTable> tables);
-  // For the same ranks: moves rows as rank 0 does.
-  void MoveRows(std::span<const PageMove> moves) const;
+  // For ranks that follow another one, whose Sequences decide: like Forward, with the pages that
+  // each run has there, [runs][groups], and what it does in recurrent layers, [runs] or nothing.
+  Status ComputePlaced(const Batch& batch, std::span<const ops::KvPageTable> tables,
+                       std::span<const StateRun> states);
+  // For the same ranks: moves rows and copies states as rank 0 does.
+  void CarryOut(const StoreMoves& moves) const;
   // Computes `rows` rows of logits from row `first` on, of those of the last batch.
   Status ComputeLogits(size_t first, size_t rows) { return head_.Compute(first, rows); }
   // On rank 0, while others call Forward: RankCache::ExchangeKvRows.
   Status ExchangeKvRows(const KvRows& rows, KvDirection direction);
+  // The same for RankCache::ExchangeState; `scratch` is that of StateAfter.
+  Status ExchangeState(const KeptState& state, std::span<float> scratch, KvDirection direction);
+  // This rank's part of a state, which is in its place or else in `scratch`.
+  std::span<float> StateAfter(const KeptState& state, std::span<float> scratch) const {
+    return layers_[state.layer].mixer->StateAfter(state.place, state.num_rows, scratch);
+  }
 
   const DecoderMemory& memory() const { return memory_; }
   // Leads to the ranks that compute the rest of the model, and have the rest of the keys and
@@ -111,6 +118,7 @@ class Decoder final : public TokenModel {
   size_t KeepLogitRows(TokenMixer& mixer);
   // CarryOutMoves while the workers are locked.
   Status CarryOutLocked();
+  void CarryOutLocked(const StoreMoves& moves) const;
 
   const DecoderShape shape_;
   Workers workers_;

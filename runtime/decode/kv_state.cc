@@ -59,7 +59,7 @@ KvState::KvState(Decoder& decoder, SequenceId sequence, size_t num_tokens)
       layers_.push_back(next);
       if (num_tokens == 0) continue;
       ++next.first_block;
-      next.offset += states->size.state_elements * sizeof(float);
+      next.offset += decoder.ranks().NumStateElements(states->size) * sizeof(float);
       largest_state = std::max(largest_state, states->size.state_elements);
       continue;
     }
@@ -118,13 +118,17 @@ KvRows KvState::RowsOf(size_t block) const {
   return {.layer = layer, .first_row = table.Row(begin_token), .num_rows = end_token - begin_token};
 }
 
+KeptState KvState::StateOf(size_t layer) const {
+  const StateRun run = decoder_.sequences().states()->Run(sequence_);
+  return {.layer = layer, .place = sequence_, .num_rows = num_tokens_ - run.state_tokens};
+}
+
 KvParts KvState::Rows(size_t block, size_t head) const {
   const size_t layer = LayerOf(block);
-  if (const StateCache::Layer* const states = StatesOf(layer); states != nullptr) {
-    const size_t num_rows =
-        num_tokens_ - decoder_.sequences().states()->Run(sequence_).state_tokens;
-    const TokenMixer& mixer = *decoder_.layers()[layer].mixer;
-    return {std::as_writable_bytes(mixer.StateAfter(sequence_, num_rows, scratch_))};
+  if (StatesOf(layer) != nullptr) {
+    const std::span<float> own =
+        has_ranks() ? std::span<float>() : decoder_.StateAfter(StateOf(layer), scratch_);
+    return {std::as_writable_bytes(decoder_.ranks().StateOf(own))};
   }
   const KvRows rows = RowsOf(block);
   return decoder_.ranks().KvRowsOf(rows, decoder_.cache().layer(rows.layer).view, head);
@@ -133,7 +137,11 @@ KvParts KvState::Rows(size_t block, size_t head) const {
 std::unique_lock<std::mutex> KvState::HoldBlock() const { return decoder_.ranks().HoldKvRows(); }
 
 Status KvState::Exchange(size_t block, KvDirection direction) const {
-  return has_ranks() ? decoder_.ExchangeKvRows(RowsOf(block), direction) : Status();
+  if (!has_ranks()) return {};
+  if (const size_t layer = LayerOf(block); StatesOf(layer) != nullptr) {
+    return decoder_.ExchangeState(StateOf(layer), scratch_, direction);
+  }
+  return decoder_.ExchangeKvRows(RowsOf(block), direction);
 }
 
 bool KvState::AreFinite(size_t block, const KvParts& rows) const {

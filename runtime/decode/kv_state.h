@@ -39,8 +39,8 @@ class KvState {
   // From the beginning of the state.
   uint64_t BlockOffset(size_t block) const;
 
-  // The rows of a head in a block, where they are in the KV cache. If other ranks have some of the
-  // heads, these are copies, which Exchange brings here, or from here to their places. There is
+  // The rows of a head in a block, where they are in the KV cache. If other ranks have a part of
+  // the block, these are copies, which Exchange brings here, or from here to their places. There is
   // room for one block of all states: who uses it holds HoldBlock. So is a state behind which
   // tokens are kept that it has not taken up: there is room for one, and one thread at a time may
   // ask for it. After Sequences::Restore, all states are in their places.
@@ -73,6 +73,8 @@ class KvState {
   std::pair<size_t, size_t> Tokens(size_t block, size_t layer) const;
   // Where the rows of the block are in each head of the cache.
   KvRows RowsOf(size_t block) const;
+  KeptState StateOf(size_t layer) const;
+
   Decoder& decoder_;
   SequenceId sequence_;
   const size_t num_tokens_;

@@ -12,8 +12,10 @@ class LoneRank final : public RankLink {
   }
   Status GatherLogits(std::span<float>, size_t) override { return {}; }
 
-  Status BeginForward(const Batch&, const KvPages&) override { return {}; }
-  Status BeginMove(std::span<const PageMove>) override { return {}; }
+  Status BeginForward(const Batch&, const KvPages&, std::span<const StateRun>) override {
+    return {};
+  }
+  Status BeginMove(const StoreMoves&) override { return {}; }
   Status BeginLogits(size_t, size_t) override { return {}; }
 
   Status TakePart(ModelFile&) override { return {}; }
@@ -28,6 +30,12 @@ class LoneRank final : public RankLink {
   KvParts KvRowsOf(const KvRows& rows, const ops::KvCacheView& cache, size_t head) override {
     return RowsInCache(rows, cache, head);
   }
+
+  size_t NumStateElements(const StateSize& size) const override { return size.state_elements; }
+  Status ExchangeState(const KeptState&, const StateSize&, std::span<float>, KvDirection) override {
+    return {};
+  }
+  std::span<float> StateOf(std::span<float> own) override { return own; }
 };
 
 }  // namespace

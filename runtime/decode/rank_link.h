@@ -10,6 +10,7 @@
 #include "decode/decoder_options.h"
 #include "decode/kv_pages.h"
 #include "decode/kv_rows.h"
+#include "decode/state_cache.h"
 #include "model/model_file.h"
 #include "ops/kv_cache_view.h"
 
@@ -38,15 +39,25 @@ class RankMath {
   virtual Status GatherLogits(std::span<float> logits, size_t rows) = 0;
 };
 
+// What the stores of sequences leave to be carried out: moves of pages, and copies of states.
+struct StoreMoves {
+  std::span<const PageMove> pages;
+  std::span<const StateCopy> states;
+
+  bool empty() const { return pages.empty() && states.empty(); }
+};
+
 // Rank 0 tells the others what it is going to compute, and they follow it. On other ranks, these do
 // nothing.
 class RankCommands {
  public:
   virtual ~RankCommands() = default;
 
-  // The sequences of the batch have their pages already.
-  virtual Status BeginForward(const Batch& batch, const KvPages& pages) = 0;
-  virtual Status BeginMove(std::span<const PageMove> moves) = 0;
+  // The sequences of the batch have their pages already, and `states` are their runs in recurrent
+  // layers.
+  virtual Status BeginForward(const Batch& batch, const KvPages& pages,
+                              std::span<const StateRun> states) = 0;
+  virtual Status BeginMove(const StoreMoves& moves) = 0;
   virtual Status BeginLogits(size_t first, size_t rows) = 0;
 };
 
@@ -64,16 +75,16 @@ class RankModel {
 
 enum class KvDirection : uint8_t { kToRank0, kFromRank0 };
 
-// On rank 0, for session files: the rows of the KV cache of all ranks. `cache` is that of the layer
-// here.
+// On rank 0, for session files: the rows of the KV cache of all ranks, and the states of recurrent
+// layers. `cache` is that of the layer here.
 class RankCache {
  public:
   virtual ~RankCache() = default;
 
   // The heads of keys and values of the whole model.
   virtual size_t NumKeyValueHeads(const ops::KvCacheView& cache) const = 0;
-  // Held from before rows are brought to KvRowsOf, or written there, until they have been used:
-  // there is one place for all threads. A rank that is alone holds nothing.
+  // Held from before rows are brought to KvRowsOf or a state to StateOf, or written there, until
+  // they have been used: there is one place for all threads. A rank that is alone holds nothing.
   virtual std::unique_lock<std::mutex> HoldKvRows() = 0;
   // Brings rows of all heads, of one page at most, to KvRowsOf, or from there to the ranks that
   // have them.
@@ -81,6 +92,15 @@ class RankCache {
                                 KvDirection direction) = 0;
   // The rows of a head of the whole model.
   virtual KvParts KvRowsOf(const KvRows& rows, const ops::KvCacheView& cache, size_t head) = 0;
+
+  // The numbers of a state of the whole model, of which `size` has this rank's part.
+  virtual size_t NumStateElements(const StateSize& size) const = 0;
+  // Brings the parts of a state to StateOf, or from there to the ranks that have them. `own` is
+  // this rank's part, of this size.
+  virtual Status ExchangeState(const KeptState& state, const StateSize& size, std::span<float> own,
+                               KvDirection direction) = 0;
+  // The state of the whole model: `own` if this rank is alone.
+  virtual std::span<float> StateOf(std::span<float> own) = 0;
 };
 
 // Connects a model with those of other ranks, each of which computes a part of every layer.

@@ -18,7 +18,7 @@ constexpr size_t kTaskChannels = 64;
 ShortConvolution::Regions ShortConvolution::Plan(const DecoderShape& shape, ArenaLayout& layout) {
   const ModelConfig& config = shape.config;
   const uint64_t bytes =
-      uint64_t{shape.options.chunk_tokens} * 3 * config.hidden_size * sizeof(float) +
+      uint64_t{shape.options.chunk_tokens} * 3 * config.conv_channels() * sizeof(float) +
       xnn::kReadableSlackBytes;
   return {.projected = layout.Add("gates and inputs of convolutions",
                                   config.has_short_conv() ? bytes : 0, {kQkvStep, kOutputStep})};
@@ -26,13 +26,16 @@ ShortConvolution::Regions ShortConvolution::Plan(const DecoderShape& shape, Aren
 
 ShortConvolution::ShortConvolution(const LayerContext& context, float* projected,
                                    const StateCache::Layer& states)
-    : TokenMixer(context), projected_(projected), states_(states) {}
+    : TokenMixer(context),
+      channels_(context.config.conv_channels()),
+      projected_(projected),
+      states_(states) {}
 
 void ShortConvolution::AddPlaces(TensorPlaces& places) {
   const size_t hidden = config_.hidden_size;
   places.Add({.role = TensorRole::kConvInProj,
               .product = &in_proj_,
-              .outputs = 3 * hidden,
+              .outputs = 3 * channels_,
               .inputs = hidden,
               .input = hidden_.block_input(),
               .input_stride = hidden,
@@ -41,34 +44,33 @@ void ShortConvolution::AddPlaces(TensorPlaces& places) {
   places.Add({.role = TensorRole::kConvOutProj,
               .product = &out_proj_,
               .outputs = hidden,
-              .inputs = hidden,
+              .inputs = channels_,
               .input = Output(0),
-              .input_stride = 3 * hidden,
+              .input_stride = 3 * channels_,
               .quantized = hidden_.quantized(),
               .output = hidden_.block_output()});
-  places.AddVector(TensorRole::kConvWeight, weight_, config_.conv_L_cache * hidden);
-  places.AddVector(TensorRole::kConvInBias, in_bias_, 3 * hidden);
-  places.AddVector(TensorRole::kConvBias, bias_, hidden);
+  places.AddVector(TensorRole::kConvWeight, weight_, config_.conv_L_cache * channels_);
+  places.AddVector(TensorRole::kConvInBias, in_bias_, 3 * channels_);
+  places.AddVector(TensorRole::kConvBias, bias_, channels_);
   places.AddVector(TensorRole::kConvOutBias, out_bias_, hidden);
 }
 
 Status ShortConvolution::Store(const BatchPlacement& placement, size_t rows) {
-  const size_t hidden = config_.hidden_size;
   CRIA_RETURN_IF_ERROR(in_proj_.Run(rows, OperatorKind::kQkvProj, workers_));
   if (in_bias_ != nullptr) {
-    workers_.ForEachRow(rows, 3 * hidden, [&](size_t row) {
-      ops::Add(in_bias_, 3 * hidden, projected_ + row * 3 * hidden);
+    workers_.ForEachRow(rows, 3 * channels_, [&](size_t row) {
+      ops::Add(in_bias_, 3 * channels_, projected_ + row * 3 * channels_);
     });
   }
   // A channel depends on no other one, but a row depends on those before it.
-  const size_t num_tasks = DivideRoundingUp(hidden, kTaskChannels);
+  const size_t num_tasks = DivideRoundingUp(channels_, kTaskChannels);
   ForEachRow(workers_.PoolFor(rows), num_tasks, rows * kTaskChannels, [&](size_t task) {
     const size_t begin = task * kTaskChannels;
-    const size_t end = std::min(hidden, begin + kTaskChannels);
+    const size_t end = std::min(channels_, begin + kTaskChannels);
     float* projected = projected_;
     for (const StateRun& run : placement.states()) {
       RunChannels(run, projected, begin, end);
-      projected += run.num_tokens * 3 * hidden;
+      projected += run.num_tokens * 3 * channels_;
     }
   });
   workers_.Count(OperatorKind::kConvolution);
@@ -77,21 +79,20 @@ Status ShortConvolution::Store(const BatchPlacement& placement, size_t rows) {
 
 void ShortConvolution::RunChannels(const StateRun& run, float* projected, size_t begin,
                                    size_t end) const {
-  const size_t hidden = config_.hidden_size;
   const KeptRows kept = {.rows = states_.State(run.place),
-                         .channels = hidden,
+                         .channels = channels_,
                          .num_earlier = config_.conv_L_cache - 1};
   BeginKeptRows(kept, run, begin, end);
   ops::ShortConvolution(
-      {.num_taps = config_.conv_L_cache, .channels = hidden, .weights = weight_, .bias = bias_},
+      {.num_taps = config_.conv_L_cache, .channels = channels_, .weights = weight_, .bias = bias_},
       {.rows = projected, .num_rows = run.num_tokens, .earlier = kept.EarlierThan(run)}, begin,
       end);
-  MoveKeptRows(kept, run, projected, 3 * hidden, begin, end);
+  MoveKeptRows(kept, run, projected, 3 * channels_, begin, end);
 }
 
 StateSize ShortConvolution::SizeOf(const ModelConfig& config) {
-  return {.state_elements = (config.conv_L_cache - 1) * size_t{config.hidden_size},
-          .row_elements = config.hidden_size};
+  return {.state_elements = (config.conv_L_cache - 1) * config.conv_channels(),
+          .row_elements = config.conv_channels()};
 }
 
 std::span<float> ShortConvolution::StateAfter(size_t place, size_t num_rows,
@@ -103,14 +104,14 @@ std::span<float> ShortConvolution::StateAfter(size_t place, size_t num_rows,
 
 void ShortConvolution::Keep(std::span<const uint32_t> rows) {
   for (size_t i = 0; i < rows.size(); ++i) {
-    if (rows[i] != i) std::copy_n(Output(rows[i]), config_.hidden_size, Output(i));
+    if (rows[i] != i) std::copy_n(Output(rows[i]), channels_, Output(i));
   }
 }
 
 Status ShortConvolution::Mix(const BatchPlacement& placement, size_t rows) {
   static_cast<void>(placement);
   if (out_proj_.input_form() != xnn::InputForm::kF32) {
-    workers_.ForEachRow(rows, config_.hidden_size,
+    workers_.ForEachRow(rows, channels_,
                         [&](size_t row) { hidden_.MakeReady(out_proj_, Output(row), row); });
   }
   workers_.Count(OperatorKind::kConvolution);

@@ -18,7 +18,7 @@ class ShortConvolution final : public TokenMixer {
  public:
   // The buffer, which all layers share.
   struct Regions {
-    ArenaLayout::RegionId projected;  // f32 [chunk][3 * hidden_size]
+    ArenaLayout::RegionId projected;  // f32 [chunk][3 * conv_channels]
   };
   static Regions Plan(const DecoderShape& shape, ArenaLayout& layout);
   // The size of a layer's state.
@@ -39,19 +39,20 @@ class ShortConvolution final : public TokenMixer {
 
  private:
   // The part of a row that ops::ShortConvolution leaves its output in.
-  float* Output(size_t row) const { return projected_ + (3 * row + 1) * config_.hidden_size; }
+  float* Output(size_t row) const { return projected_ + (3 * row + 1) * channels_; }
   // Computes channels [begin, end) of the rows of a run, which begin at `projected`.
   void RunChannels(const StateRun& run, float* projected, size_t begin, size_t end) const;
 
+  const size_t channels_;
   float* const projected_;
   const StateCache::Layer& states_;
 
   Projection in_proj_;
   Projection out_proj_;
-  const float* weight_ = nullptr;  // [conv_L_cache][hidden_size]
+  const float* weight_ = nullptr;  // [conv_L_cache][conv_channels]
   // These are null if the model does not have them.
-  const float* in_bias_ = nullptr;   // [3 * hidden_size]
-  const float* bias_ = nullptr;      // [hidden_size]
+  const float* in_bias_ = nullptr;   // [3 * conv_channels]
+  const float* bias_ = nullptr;      // [conv_channels]
   const float* out_bias_ = nullptr;  // [hidden_size]
 };
 

@@ -18,6 +18,14 @@ struct StateSize {
   size_t row_elements = 0;
 };
 
+// Which state of a layer is meant: that after the first `num_rows` rows that are kept behind the
+// state in a place.
+struct KeptState {
+  size_t layer = 0;
+  size_t place = 0;
+  size_t num_rows = 0;
+};
+
 // The states of all recurrent layers, in the places that RecurrentStates gives to sequences and
 // checkpoints.
 class StateCache {

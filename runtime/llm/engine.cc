@@ -53,7 +53,8 @@ MemoryPlanOptions ResolveOptions(const ModelOutline& model, const EngineOptions&
       .num_sequences = options.num_sequences,
       .max_logit_rows = std::max({logit_rows, draft_rows, options.min_logit_rows}),
       .num_checkpoints = options.num_checkpoints.value_or(2 + 2 * options.num_sequences),
-      .revocable_tokens = 1 + (drafts.has_drafts() ? drafts.max_tokens : 0)};
+      .revocable_tokens = std::max(drafts.has_drafts() ? options.draft_revocable_tokens() : 1,
+                                   options.min_revocable_tokens)};
   MemoryPlanOptions resolved = {
       .decoder = decoder,
       .drafts = drafts,

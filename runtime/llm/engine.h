@@ -50,6 +50,8 @@ struct EngineOptions {
   // drafts or min_logit_rows need them.
   uint64_t max_logit_bytes = 0;
   size_t min_logit_rows = 1;
+  // DecoderOptions::revocable_tokens, unless drafts need more.
+  size_t min_revocable_tokens = 1;
   xnn::PackingOptions packing;
   // Limits resident memory: private memory and the pages of mapped weights. The limits of the
   // control group and of address space are checked as well.
@@ -70,6 +72,8 @@ struct EngineOptions {
   bool wants_drafts() const { return drafts.has_drafts() || !draft_model_path.empty(); }
   // With drafts: rows of logits of a token of each sequence and the longest draft behind them.
   size_t draft_rows() const { return num_sequences + drafts.max_tokens; }
+  // With drafts: all of the longest may be refused, and the token before it be run again.
+  size_t draft_revocable_tokens() const { return 1 + drafts.max_tokens; }
 };
 
 // The max_logit_bytes of programs that read the logits after every token. The output head is read

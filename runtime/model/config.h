@@ -139,6 +139,9 @@ struct ModelConfig {
   // The short convolutions' taps, of which the last is the current token's; 0 if no layer has one.
   uint32_t conv_L_cache = 0;
   bool conv_bias = false;  // For the convolution and both projections around it.
+  // The channels of short convolutions; 0: hidden_size, as in every whole model. A rank has a part
+  // of them.
+  uint32_t conv_dim = 0;
   ScoringFunc scoring_func = ScoringFunc::kSoftmax;
   // A number for each expert is added to the scores that experts are chosen by, but not to their
   // weights. Only with kSigmoid.
@@ -195,6 +198,7 @@ struct ModelConfig {
   size_t qkv_channels() const {
     return (attn_output_gate ? 2 : 1) * query_channels() + 2 * key_value_channels();
   }
+  size_t conv_channels() const { return conv_dim == 0 ? hidden_size : conv_dim; }
   // The channels of all heads of a layer with linear_attention.
   size_t linear_key_channels() const { return size_t{linear_num_key_heads} * linear_key_head_dim; }
   size_t linear_value_channels() const {

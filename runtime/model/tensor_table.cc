@@ -113,11 +113,12 @@ void AddAttention(const ModelConfig& config, const Add& add) {
 template <typename Add>
 void AddShortConv(const ModelConfig& config, const Add& add) {
   const size_t hidden = config.hidden_size;
-  add(TensorRole::kConvInProj, 3 * hidden, hidden);
-  if (config.conv_bias) add(TensorRole::kConvInBias, 1, 3 * hidden);
-  add(TensorRole::kConvWeight, 1, config.conv_L_cache * hidden);
-  if (config.conv_bias) add(TensorRole::kConvBias, 1, hidden);
-  add(TensorRole::kConvOutProj, hidden, hidden);
+  const size_t channels = config.conv_channels();
+  add(TensorRole::kConvInProj, 3 * channels, hidden);
+  if (config.conv_bias) add(TensorRole::kConvInBias, 1, 3 * channels);
+  add(TensorRole::kConvWeight, 1, config.conv_L_cache * channels);
+  if (config.conv_bias) add(TensorRole::kConvBias, 1, channels);
+  add(TensorRole::kConvOutProj, hidden, channels);
   if (config.conv_bias) add(TensorRole::kConvOutBias, 1, hidden);
 }
 

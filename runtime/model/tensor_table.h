@@ -39,9 +39,9 @@ enum class TensorRole : uint8_t {
   kSharedExpertGateUpProj,
   kSharedExpertDownProj,
   kSharedExpertGate,
-  kConvInProj,  // [3 * hidden_size, hidden_size]: the rows of B, then of C, then of x.
+  kConvInProj,  // [3 * conv_channels, hidden_size]: the rows of B, then of C, then of x.
   kConvInBias,
-  kConvWeight,  // [conv_L_cache][hidden_size]: tap after tap; the last is the current token's.
+  kConvWeight,  // [conv_L_cache][conv_channels]: tap after tap; the last is the current token's.
   kConvBias,
   kConvOutProj,
   kConvOutBias,

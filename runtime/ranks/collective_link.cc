@@ -17,7 +17,22 @@ constexpr float kImpossible = -std::numeric_limits<float>::infinity();
 constexpr size_t kForwardWords = 3;  // Before the tokens.
 constexpr size_t kRunWords = 4;
 constexpr size_t kMoveWords = sizeof(PageMove) / sizeof(uint32_t);
+constexpr size_t kCopyWords = sizeof(StateCopy) / sizeof(uint32_t);
+constexpr size_t kStateWords = sizeof(StateRun) / sizeof(uint32_t);
 static_assert(sizeof(PageMove) == 6 * sizeof(uint32_t));
+static_assert(sizeof(StateCopy) == 2 * sizeof(uint32_t));
+static_assert(sizeof(StateRun) == 5 * sizeof(uint32_t));
+
+// The words of structures that have nothing else.
+template <typename T>
+std::span<const uint32_t> WordsOf(std::span<const T> values) {
+  return {reinterpret_cast<const uint32_t*>(values.data()), values.size_bytes() / sizeof(uint32_t)};
+}
+
+template <typename T>
+std::span<const T> FromWords(std::span<const uint32_t> words) {
+  return {reinterpret_cast<const T*>(words.data()), words.size_bytes() / sizeof(T)};
+}
 
 // As the sampler orders them.
 bool IsMoreLikely(const LogitCandidate& a, const LogitCandidate& b) {
@@ -59,11 +74,13 @@ size_t CollectiveLink::MaxWords(const ModelConfig& config, const DecoderOptions&
   const KvPages::Shape shape = ShapeOfKvPages(config, effective);
   const std::vector<KvPageGroup::Shape> groups = KvPages::Groups(shape);
   const size_t table_words = 1 + NumKvPages(shape.sequence_tokens);
-  const size_t forward_words = kForwardWords + effective.chunk_tokens +
-                               effective.num_sequences * (kRunWords + groups.size() * table_words);
+  const size_t forward_words =
+      kForwardWords + effective.chunk_tokens +
+      effective.num_sequences * (kRunWords + kStateWords + groups.size() * table_words);
   size_t num_moves = 0;
   for (const KvPageGroup::Shape& group : groups) num_moves += KvPageGroup::MaxMoves(group);
-  return std::max(forward_words, num_moves * kMoveWords);
+  // One copy at most is left at a time.
+  return std::max(forward_words, 1 + kCopyWords + num_moves * kMoveWords);
 }
 
 uint64_t CollectiveLink::MemoryBytes(const ModelConfig& config,
@@ -73,12 +90,17 @@ uint64_t CollectiveLink::MemoryBytes(const ModelConfig& config,
 
 uint64_t CollectiveLink::OwnBytes(const ModelConfig& config, const DecoderOptions& options) const {
   return NumCandidates() * sizeof(LogitCandidate) + MaxWords(config, options) * sizeof(uint32_t) +
-         NumJointSums(config, options) * sizeof(float) + KvBytes(config, options);
+         (NumJointSums(config, options) + NumStateElements(config)) * sizeof(float) +
+         KvBytes(config, options);
 }
 
 uint64_t CollectiveLink::KvBytes(const ModelConfig& config, const DecoderOptions& options) const {
   const size_t heads = IsFirst() ? shares_.back().key_value_heads.end : config.num_key_value_heads;
   return KvRowExchange::MemoryBytes(heads, config.head_dim, options.kv_type);
+}
+
+size_t CollectiveLink::NumStateElements(const ModelConfig& config) const {
+  return StateExchange::NumElements(config, shares_, collective_.rank());
 }
 
 size_t CollectiveLink::NumJointSums(const ModelConfig& config, const DecoderOptions& options) {
@@ -101,6 +123,8 @@ Status CollectiveLink::Prepare(const ModelConfig& config, const DecoderOptions& 
   words_ = TakeArray<uint32_t>(rest, MaxWords(config, options));
   joint_norm_ = JointNorm(config, shares_, collective_.rank(),
                           TakeArray<float>(rest, NumJointSums(config, options)));
+  state_exchange_ =
+      StateExchange(collective_, shares_, TakeArray<float>(rest, NumStateElements(config)));
   kv_exchange_ =
       KvRowExchange(collective_, shares_, TakeArray<std::byte>(rest, KvBytes(config, options)));
   runs_.reserve(effective.num_sequences);
@@ -143,7 +167,8 @@ Result<CollectiveLink::Command> CollectiveLink::Receive() {
   return static_cast<Command>(first_[0]);
 }
 
-Status CollectiveLink::BeginForward(const Batch& batch, const KvPages& pages) {
+Status CollectiveLink::BeginForward(const Batch& batch, const KvPages& pages,
+                                    std::span<const StateRun> states) {
   if (!IsFirst()) return {};
   num_candidates_ = 0;
   bool needs_all = false;
@@ -156,7 +181,7 @@ Status CollectiveLink::BeginForward(const Batch& batch, const KvPages& pages) {
   Put(num_candidates_);
   Put(batch.tokens.size());
   Put(batch.runs.size());
-  Put({reinterpret_cast<const uint32_t*>(batch.tokens.data()), batch.tokens.size()});
+  Put(WordsOf(batch.tokens));
   for (const BatchRun& run : batch.runs) {
     Put(run.sequence);
     Put(run.first_position);
@@ -168,6 +193,7 @@ Status CollectiveLink::BeginForward(const Batch& batch, const KvPages& pages) {
       Put(table);
     }
   }
+  Put(WordsOf(states));
   return Send(Command::kForward);
 }
 
@@ -192,20 +218,24 @@ Status CollectiveLink::FollowForward(Decoder& decoder) {
       tables_.push_back({take(take(1).front())});
     }
   }
-  return decoder.ComputePlaced(
-      {{reinterpret_cast<const int32_t*>(tokens.data()), num_tokens}, runs_}, tables_);
+  return decoder.ComputePlaced({FromWords<int32_t>(tokens), runs_}, tables_,
+                               FromWords<StateRun>(rest));
 }
 
-Status CollectiveLink::BeginMove(std::span<const PageMove> moves) {
+Status CollectiveLink::BeginMove(const StoreMoves& moves) {
   if (!IsFirst()) return {};
   Start();
-  Put({reinterpret_cast<const uint32_t*>(moves.data()), moves.size() * kMoveWords});
+  Put(moves.states.size());
+  Put(WordsOf(moves.states));
+  Put(WordsOf(moves.pages));
   return Send(Command::kMove);
 }
 
-Status CollectiveLink::FollowMove(Decoder& decoder) {
-  decoder.MoveRows({reinterpret_cast<const PageMove*>(words_.data()), num_words_ / kMoveWords});
-  return {};
+void CollectiveLink::FollowMove(const Decoder& decoder) const {
+  const std::span<const uint32_t> rest = words_.first(num_words_).subspan(1);
+  const size_t copy_words = words_.front() * kCopyWords;
+  decoder.CarryOut({.pages = FromWords<PageMove>(rest.subspan(copy_words)),
+                    .states = FromWords<StateCopy>(rest.first(copy_words))});
 }
 
 Status CollectiveLink::BeginLogits(size_t first, size_t rows) {
@@ -227,6 +257,24 @@ Status CollectiveLink::ExchangeKvRows(const KvRows& rows, const ops::KvCacheView
   return kv_exchange_.Exchange(rows, cache, direction);
 }
 
+Status CollectiveLink::ExchangeState(const KeptState& state, const StateSize& size,
+                                     std::span<float> own, KvDirection direction) {
+  Start();
+  Put(state.layer);
+  Put(state.place);
+  Put(state.num_rows);
+  Put(static_cast<size_t>(direction));
+  CRIA_RETURN_IF_ERROR(Send(Command::kExchangeState));
+  return state_exchange_.Exchange(size, own, direction);
+}
+
+Status CollectiveLink::FollowState(const Decoder& decoder) {
+  const KeptState state = {.layer = words_[0], .place = words_[1], .num_rows = words_[2]};
+  return state_exchange_.Exchange(decoder.states().layer(state.layer).size,
+                                  decoder.StateAfter(state, state_exchange_.Scratch()),
+                                  static_cast<KvDirection>(words_[3]));
+}
+
 Status CollectiveLink::Follow(Decoder& decoder) {
   while (true) {
     CRIA_ASSIGN_OR_RETURN(const Command command, Receive());
@@ -235,7 +283,7 @@ Status CollectiveLink::Follow(Decoder& decoder) {
         CRIA_RETURN_IF_ERROR(FollowForward(decoder));
         break;
       case Command::kMove:
-        CRIA_RETURN_IF_ERROR(FollowMove(decoder));
+        FollowMove(decoder);
         break;
       case Command::kLogits:
         CRIA_RETURN_IF_ERROR(decoder.ComputeLogits(words_[0], words_[1]));
@@ -244,6 +292,9 @@ Status CollectiveLink::Follow(Decoder& decoder) {
         CRIA_RETURN_IF_ERROR(kv_exchange_.Exchange({words_[0], words_[1], words_[2]},
                                                    decoder.cache().layer(words_[0]).view,
                                                    static_cast<KvDirection>(words_[3])));
+        break;
+      case Command::kExchangeState:
+        CRIA_RETURN_IF_ERROR(FollowState(decoder));
         break;
       case Command::kStop:
         return {};

@@ -14,6 +14,7 @@
 #include "ranks/divide.h"
 #include "ranks/joint_norm.h"
 #include "ranks/kv_row_exchange.h"
+#include "ranks/state_exchange.h"
 
 namespace cria::ranks {
 
@@ -45,8 +46,9 @@ class CollectiveLink final : public RankLink {
   Status TakePart(ModelFile& model) override;
   uint64_t MemoryBytes(const ModelConfig& config, const DecoderOptions& options) const override;
   Status Prepare(const ModelConfig& config, const DecoderOptions& options) override;
-  Status BeginForward(const Batch& batch, const KvPages& pages) override;
-  Status BeginMove(std::span<const PageMove> moves) override;
+  Status BeginForward(const Batch& batch, const KvPages& pages,
+                      std::span<const StateRun> states) override;
+  Status BeginMove(const StoreMoves& moves) override;
   Status BeginLogits(size_t first, size_t rows) override;
   size_t num_ranks() const override { return collective_.num_ranks(); }
   Status Sum(std::span<float> values) override;
@@ -62,6 +64,12 @@ class CollectiveLink final : public RankLink {
   KvParts KvRowsOf(const KvRows& rows, const ops::KvCacheView& cache, size_t head) override {
     return kv_exchange_.RowsOf(rows, cache, head);
   }
+  size_t NumStateElements(const StateSize& size) const override {
+    return state_exchange_.NumWholeElements(size);
+  }
+  Status ExchangeState(const KeptState& state, const StateSize& size, std::span<float> own,
+                       KvDirection direction) override;
+  std::span<float> StateOf(std::span<float>) override { return state_exchange_.Whole(); }
 
   // On other ranks than rank 0: computes what that begins, until it stops.
   Status Follow(Decoder& decoder);
@@ -72,7 +80,7 @@ class CollectiveLink final : public RankLink {
   std::span<const RankShare> shares() const { return shares_; }
 
  private:
-  enum class Command : uint32_t { kForward, kMove, kLogits, kExchangeKv, kStop };
+  enum class Command : uint32_t { kForward, kMove, kLogits, kExchangeKv, kExchangeState, kStop };
   // A command is a message of this size, and a second one with the words that do not fit in.
   static constexpr size_t kFirstWords = kCommandBytes / sizeof(uint32_t);
   static constexpr size_t kHeadWords = 2;
@@ -85,6 +93,8 @@ class CollectiveLink final : public RankLink {
     return (IsFirst() ? collective_.num_ranks() : 1) * kMaxCandidates;
   }
   static size_t NumJointSums(const ModelConfig& config, const DecoderOptions& options);
+  // What the exchange of states needs.
+  size_t NumStateElements(const ModelConfig& config) const;
   // Rows of one page, of all heads on rank 0, otherwise of its own.
   uint64_t KvBytes(const ModelConfig& config, const DecoderOptions& options) const;
   // What Prepare allocates here.
@@ -98,7 +108,8 @@ class CollectiveLink final : public RankLink {
   Status Send(Command command);
   Result<Command> Receive();
   Status FollowForward(Decoder& decoder);
-  Status FollowMove(Decoder& decoder);
+  void FollowMove(const Decoder& decoder) const;
+  Status FollowState(const Decoder& decoder);
 
   // How many candidates of a row a rank sends; 0: all its logits.
   size_t NumSent(size_t rank) const;
@@ -110,12 +121,13 @@ class CollectiveLink final : public RankLink {
   std::vector<RankShare> shares_;
   size_t hidden_size_ = 0;
   platform::PageBlock memory_;
-  // Views of the memory, of which joint_norm_ and kv_exchange_ have other parts.
+  // Views of the memory, of which joint_norm_ and the exchanges have other parts.
   std::span<uint32_t> words_;  // [MaxWords]
   // What this rank sends, or on rank 0 what each other rank sends, kMaxCandidates each.
   std::span<LogitCandidate> candidates_;
   JointNorm joint_norm_;
   KvRowExchange kv_exchange_;
+  StateExchange state_exchange_;
   std::mutex kv_rows_mutex_;
   std::array<uint32_t, kFirstWords> first_ = {};
   size_t num_words_ = 0;

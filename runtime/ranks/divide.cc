@@ -154,6 +154,8 @@ ColumnBlock* ColumnBlocks::Find(TensorRole role) {
   switch (role) {
     case TensorRole::kOProj:
       return &o_proj;
+    case TensorRole::kConvOutProj:
+      return &conv_out_proj;
     case TensorRole::kDownProj:
       return &down_proj;
     case TensorRole::kExpertsDownProj:
@@ -185,12 +187,10 @@ ColumnBlocks ColumnBlocks::Of(const ModelFile& model) {
 Result<std::vector<RankShare>> Divide(const ModelConfig& config, const ColumnBlocks& blocks,
                                       std::span<const double> weights) {
   CRIA_RETURN_IF_ERROR(CheckWeights(weights));
-  if (config.has_recurrent_layers() || config.attn_output_gate) {
+  if (config.has_linear_attention() || config.attn_output_gate) {
     return Fail(ErrorCode::kUnsupported,
                 Format("models with {} cannot be divided among ranks yet; start one rank",
-                       config.has_short_conv()         ? "short_conv"
-                       : config.has_linear_attention() ? "linear_attention"
-                                                       : "attn_output_gate"));
+                       config.has_linear_attention() ? "linear_attention" : "attn_output_gate"));
   }
   std::vector<RankShare> shares(weights.size());
   bool has_heads = false;
@@ -210,7 +210,9 @@ Result<std::vector<RankShare>> Divide(const ModelConfig& config, const ColumnBlo
     size_t count;
     ColumnBlock block;
     std::string_view what;
-  } divided[] = {{&RankShare::channels, config.has_dense_layers() ? config.intermediate_size : 0,
+  } divided[] = {{&RankShare::conv_channels, config.has_short_conv() ? config.conv_channels() : 0,
+                  blocks.conv_out_proj, "channels of short convolutions"},
+                 {&RankShare::channels, config.has_dense_layers() ? config.intermediate_size : 0,
                   blocks.down_proj, "channels of the feed-forward"},
                  {&RankShare::expert_channels, config.moe_intermediate_size,
                   blocks.experts_down_proj, "channels of an expert"},

@@ -28,8 +28,9 @@ struct Range {
 struct RankShare {
   Range query_heads;
   Range key_value_heads;
-  // Channels of dense feed-forwards, of each expert, and of the shared expert; empty if there are
-  // none.
+  // Channels of short convolutions, of dense feed-forwards, of each expert, and of the shared
+  // expert; empty if there are none.
+  Range conv_channels;
   Range channels;
   Range expert_channels;
   Range shared_expert_channels;
@@ -47,6 +48,7 @@ struct ColumnBlock {
 
 struct ColumnBlocks {
   ColumnBlock o_proj;
+  ColumnBlock conv_out_proj;
   ColumnBlock down_proj;
   ColumnBlock experts_down_proj;
   ColumnBlock shared_expert_down_proj;

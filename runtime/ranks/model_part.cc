@@ -18,13 +18,13 @@ using ranks::SlicedTensor;
 using ranks::TensorSlice;
 
 // It is raised if the same share would get other bytes, so that they are packed again.
-constexpr uint64_t kPartVersion = 2;
+constexpr uint64_t kPartVersion = 3;
 
 Digest DigestOfPart(const Digest& model, const RankShare& share) {
   std::vector<uint64_t> numbers = {kPartVersion};
   for (const Range& range :
-       {share.query_heads, share.key_value_heads, share.channels, share.expert_channels,
-        share.shared_expert_channels, share.vocabulary}) {
+       {share.query_heads, share.key_value_heads, share.conv_channels, share.channels,
+        share.expert_channels, share.shared_expert_channels, share.vocabulary}) {
     numbers.push_back(range.begin);
     numbers.push_back(range.end);
   }
@@ -77,6 +77,7 @@ Status ModelPart::Take(const RankShare& share, size_t rank, ModelFile& model) {
   ModelConfig& config = model.config_;
   config.num_attention_heads = static_cast<uint32_t>(share.query_heads.size());
   config.num_key_value_heads = static_cast<uint32_t>(share.key_value_heads.size());
+  config.conv_dim = static_cast<uint32_t>(share.conv_channels.size());
   config.intermediate_size = static_cast<uint32_t>(share.channels.size());
   config.moe_intermediate_size = static_cast<uint32_t>(share.expert_channels.size());
   config.shared_expert_intermediate_size =

@@ -46,12 +46,16 @@ struct RankedLoader::Order {
   uint64_t num_sequences;
   uint64_t chunk_tokens;
   uint64_t min_logit_rows;
+  uint64_t min_revocable_tokens;
   uint64_t num_checkpoints;  // UINT64_MAX: absent.
   uint32_t wants_drafts;     // Whether rank 0 wants drafts.
 };
 
 EngineOptions FollowerOptions(EngineOptions options) {
-  if (options.wants_drafts()) options.min_logit_rows = options.draft_rows();
+  if (options.wants_drafts()) {
+    options.min_logit_rows = options.draft_rows();
+    options.min_revocable_tokens = options.draft_revocable_tokens();
+  }
   options.drafts = {};
   options.draft_model_path.clear();
   options.max_constraints = 0;
@@ -111,6 +115,7 @@ Status RankedLoader::SendOrder(const std::string& path, const EngineOptions& opt
       .num_sequences = options.num_sequences,
       .chunk_tokens = options.chunk_tokens,
       .min_logit_rows = options.min_logit_rows,
+      .min_revocable_tokens = options.min_revocable_tokens,
       .num_checkpoints = options.num_checkpoints ? uint64_t{*options.num_checkpoints} : UINT64_MAX,
       .wants_drafts = wants_drafts_ ? 1u : 0u};
   CRIA_RETURN_IF_ERROR(collective_.Broadcast(BytesOf(order)));
@@ -148,6 +153,7 @@ Result<std::optional<EngineOptions>> RankedLoader::ReceiveOrder(std::string& pat
   options.num_sequences = order.num_sequences;
   options.chunk_tokens = order.chunk_tokens;
   options.min_logit_rows = order.min_logit_rows;
+  options.min_revocable_tokens = order.min_revocable_tokens;
   if (order.num_checkpoints != UINT64_MAX) options.num_checkpoints = order.num_checkpoints;
   wants_drafts_ = order.wants_drafts != 0;
   return options;

@@ -16,7 +16,8 @@ namespace cria::ranks {
 
 // The options with which the other ranks load the model if rank 0 loads it with `options`.
 // Sessions, with their drafts and constraints, are rank 0's alone, and so is a draft model, which
-// runs there as a whole; the other ranks have room for as many rows of logits.
+// runs there as a whole; the other ranks have room for as many rows of logits, and can refuse as
+// many tokens.
 EngineOptions FollowerOptions(EngineOptions options);
 
 // Loads a model on all ranks when rank 0 does.

@@ -42,6 +42,21 @@ std::vector<Range> GateUpChannels(const Range& channels, size_t width, size_t nu
   return ranges;
 }
 
+// The weights of a short convolution's taps.
+std::vector<Range> TapChannels(const ModelConfig& config, const Range& channels) {
+  std::vector<Range> ranges;
+  for (size_t tap = 0; tap < config.conv_L_cache; ++tap) {
+    ranges.push_back(MovedBy(tap * config.conv_channels(), channels));
+  }
+  return ranges;
+}
+
+// The rows of both gates and of the input of a short convolution, which follow one another.
+std::vector<Range> ConvInputs(const ModelConfig& config, const Range& channels) {
+  const size_t width = config.conv_channels();
+  return {channels, MovedBy(width, channels), MovedBy(2 * width, channels)};
+}
+
 // A dense feed-forward, which may have no gate.
 std::vector<Range> DenseChannels(const Range& channels, const ModelConfig& config) {
   if (config.ungated_mlp) return {channels};
@@ -91,6 +106,19 @@ TensorSlice TensorSlice::Of(const TensorSpec& spec, const ModelConfig& config,
     case TensorRole::kOProj:
       slice.columns = {ChannelsOf(share.query_heads, config)};
       break;
+    case TensorRole::kConvInProj:
+      slice.rows = ConvInputs(config, share.conv_channels);
+      break;
+    case TensorRole::kConvInBias:
+      slice.columns = ConvInputs(config, share.conv_channels);
+      break;
+    case TensorRole::kConvWeight:
+      slice.columns = TapChannels(config, share.conv_channels);
+      break;
+    case TensorRole::kConvBias:
+    case TensorRole::kConvOutProj:
+      slice.columns = {share.conv_channels};
+      break;
     case TensorRole::kGateUpProj:
       slice.rows = DenseChannels(share.channels, config);
       break;
@@ -124,6 +152,7 @@ TensorSlice TensorSlice::Of(const TensorSpec& spec, const ModelConfig& config,
     // Biases of outputs are added after the sum over the ranks.
     case TensorRole::kOBias:
     case TensorRole::kDownBias:
+    case TensorRole::kConvOutBias:
     case TensorRole::kAttentionOutputNorm:
     case TensorRole::kMlpOutputNorm:
     // Each rank chooses the same experts.
@@ -131,12 +160,6 @@ TensorSlice TensorSlice::Of(const TensorSpec& spec, const ModelConfig& config,
     case TensorRole::kRouterBias:
     case TensorRole::kSharedExpertGate:
     // Divide refuses models with these.
-    case TensorRole::kConvInProj:
-    case TensorRole::kConvInBias:
-    case TensorRole::kConvWeight:
-    case TensorRole::kConvBias:
-    case TensorRole::kConvOutProj:
-    case TensorRole::kConvOutBias:
     case TensorRole::kLinearInProj:
     case TensorRole::kLinearBaProj:
     case TensorRole::kLinearConvWeight:

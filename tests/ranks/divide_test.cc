@@ -175,13 +175,19 @@ TEST(Divide, ExpertsAreDivided) {
   EXPECT_EQ(Sizes(shares, &RankShare::channels), (Counts{1536, 1536, 1536, 1536}));
 }
 
-TEST(Divide, ShortConvolutionsAreRefusedByName) {
+// Short convolutions have as many channels as the hidden state; other models have none.
+TEST(Divide, ShortConvolutionsAreDivided) {
   ModelConfig config = ConfigOf(32, 4, 64, 6144, 1000);
+  const ColumnBlocks blocks = {.conv_out_proj = {32, 32}};
+  EXPECT_EQ(Sizes(Unwrap(Divide(config, blocks, {{1, 1}})), &RankShare::conv_channels),
+            (Counts{0, 0}));
   config.layer_kinds.push_back({.no_rope = true, .short_conv = true});
-  const auto shares = Divide(config, {}, {{1, 1}});
-  ASSERT_FALSE(shares);
-  EXPECT_EQ(shares.error().code(), ErrorCode::kUnsupported);
-  EXPECT_TRUE(shares.error().message().contains("short_conv"));
+  const auto shares = Unwrap(Divide(config, blocks, {{1, 1, 1}}));
+  EXPECT_EQ(Sizes(shares, &RankShare::conv_channels), (Counts{672, 704, 672}));
+  for (const RankShare& share : shares) EXPECT_EQ(share.conv_channels.begin % 32, 0u);
+  config.hidden_size = 64;
+  EXPECT_NE(ErrorOf(Divide(config, blocks, {{1, 1, 1}})).find("channels of short convolutions"),
+            std::string::npos);
 }
 
 TEST(Divide, LinearAttentionAndItsGatesAreRefusedByName) {

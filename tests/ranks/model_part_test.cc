@@ -112,6 +112,16 @@ std::pair<std::vector<size_t>, std::vector<size_t>> OwnedBy(const RankShare& sha
     }
     return indices;
   };
+  // Channels of each of so many vectors of the hidden size, which follow one another.
+  const auto conv_parts = [&](size_t num_vectors) {
+    std::vector<size_t> indices;
+    for (size_t i = 0; i < num_vectors; ++i) {
+      for (const size_t channel : Indices({share.conv_channels})) {
+        indices.push_back(i * config.hidden_size + channel);
+      }
+    }
+    return indices;
+  };
   const std::vector<size_t> gate_up = gate_up_of(share.channels, config.intermediate_size, 1);
   const std::vector<size_t> rows = AllIndices(whole.layout.output_channels);
   const std::vector<size_t> columns = AllIndices(whole.layout.input_channels);
@@ -120,6 +130,8 @@ std::pair<std::vector<size_t>, std::vector<size_t>> OwnedBy(const RankShare& sha
       return {qkv, columns};
     case TensorRole::kQkvBias:
       return {rows, qkv};
+    case TensorRole::kAttentionGate:
+      return {Indices({share.query_heads}), columns};
     case TensorRole::kOProj:
       return {rows, Indices({heads(share.query_heads, 0)})};
     case TensorRole::kGateUpProj:
@@ -146,6 +158,15 @@ std::pair<std::vector<size_t>, std::vector<size_t>> OwnedBy(const RankShare& sha
       return {rows, Indices({heads(share.key_value_heads, 0)})};
     case TensorRole::kLmHead:
       return {Indices({share.vocabulary}), columns};
+    case TensorRole::kConvInProj:
+      return {conv_parts(3), columns};
+    case TensorRole::kConvInBias:
+      return {rows, conv_parts(3)};
+    case TensorRole::kConvWeight:
+      return {rows, conv_parts(config.conv_L_cache)};
+    case TensorRole::kConvBias:
+    case TensorRole::kConvOutProj:
+      return {rows, conv_parts(1)};
     default:
       return {rows, columns};
   }
@@ -156,13 +177,16 @@ class PartsOfModels : public testing::TestWithParam<Scheme> {};
 TEST_P(PartsOfModels, HaveTheirRowsAndColumns) {
   const ConvertOptions conversion = {.weights = GetParam(), .block_size = 64};
   // Of the second one, heads have 10 channels; the third one's channels are no multiples of 32. The
-  // others are mixtures, one with dense layers and a shared expert, one with joint norms.
+  // others are mixtures, one with dense layers and a shared expert, one with joint norms, and two
+  // with short convolutions, one of which has biases.
   const ConvertedModel models[] = {
       ConvertedModel(support::SpecBiases(), conversion),
       ConvertedModel(support::SpecOddHeadDim(), conversion),
       ConvertedModel(support::SpecPadded(), conversion),
       ConvertedModel(support::FamilyNamed("Qwen2MoeDenseLayers"), conversion),
-      ConvertedModel(support::FamilyNamed("Olmoe"), conversion)};
+      ConvertedModel(support::FamilyNamed("Olmoe"), conversion),
+      ConvertedModel(support::FamilyNamed("Lfm2Biases"), conversion),
+      ConvertedModel(support::FamilyNamed("Lfm3"), conversion)};
   for (const ConvertedModel& converted : models) {
     // What is divided does not depend on the processor.
     if (support::IsEmulated() && &converted != &models[3]) continue;

@@ -137,6 +137,8 @@ TEST_P(RankedModels, F32IsAsAlone) {
 // Columns of o_proj and down_proj are divided, and each rank quantizes the activations of its own
 // columns, with steps of their own: mostly smaller ones.
 TEST_P(RankedModels, QuantizedIsNearlyAsAlone) {
+  const std::shared_ptr<const ConvertedModel> unrounded = Make(Scheme::kF32);
+  const std::unique_ptr<Engine> exact = Unwrap(Engine::Load(unrounded->path(), SmallOptions()));
   for (const auto& [scheme, kv_type] :
        {std::pair(Scheme::kQc8w, KvType::kF16), {Scheme::kQb4w, KvType::kInt8}}) {
     const std::shared_ptr<const ConvertedModel> model = Make(scheme);
@@ -145,13 +147,15 @@ TEST_P(RankedModels, QuantizedIsNearlyAsAlone) {
     const ModelConfig& config = alone->file().config();
     const std::vector<int32_t> ids = SomeIds(kTokens, config.vocab_size);
     const std::vector<float> expected = LogitsOf(*alone, ids, {16});
+    // Rounding alone changes the logits of some models by more.
+    const float rounding = RootMeanSquare(expected, LogitsOf(*exact, ids, {16}), config.vocab_size);
     for (const std::vector<double>& weights : {std::vector<double>{1, 1}, {1, 1, 1}}) {
       const ModelFile file = model->Open();
       if (!Divide(config, ColumnBlocks::Of(file), weights)) continue;
       if (support::IsEmulated() && weights.size() != 2) continue;
       RankedEngines ranked(model->path(), weights, SmallOptions(kv_type));
       EXPECT_LT(RootMeanSquare(LogitsOf(ranked.engine(), ids, {16}), expected, config.vocab_size),
-                0.04f)
+                std::max(0.04f, rounding))
           << weights.size() << " ranks, " << SchemeName(scheme);
       Unwrap(ranked.Stop());
     }
@@ -172,7 +176,9 @@ INSTANTIATE_TEST_SUITE_P(
                     NamedModel{"Qwen3MoeBiases", MakeFamily}, NamedModel{"Olmoe", MakeFamily},
                     NamedModel{"GraniteMoeShared", MakeFamily}, NamedModel{"Hunyuan", MakeFamily},
                     NamedModel{"ArceeBiases", MakeFamily}, NamedModel{"Apertus", MakeFamily},
-                    NamedModel{"Ministral3", MakeFamily}, NamedModel{"ManyHeads", MakeManyHeads},
+                    NamedModel{"Ministral3", MakeFamily}, NamedModel{"Lfm2", MakeFamily},
+                    NamedModel{"Lfm2Biases", MakeFamily}, NamedModel{"Lfm2Moe", MakeFamily},
+                    NamedModel{"Lfm3", MakeFamily}, NamedModel{"ManyHeads", MakeManyHeads},
                     NamedModel{"ManyOlmo2Heads", MakeManyOlmo2Heads}),
     [](const auto& test) { return test.param.name; });
 
@@ -214,6 +220,58 @@ TEST(RankedModel, FollowsSharedAndDroppedTokens) {
       const std::span<float> logits = Unwrap(decoder.Logits(row));
       all.insert(all.end(), logits.begin(), logits.end());
     }
+    return all;
+  };
+  const std::unique_ptr<Engine> alone = Unwrap(Engine::Load(model.path(), options));
+  const std::vector<float> expected = run(*alone);
+  for (const size_t num_ranks : {2, 3}) {
+    RankedEngines ranked(model.path(), std::vector<double>(num_ranks, 1.0), options);
+    EXPECT_LT(Difference(run(ranked.engine()), expected), 1e-5f);
+    Unwrap(ranked.Stop());
+  }
+}
+
+// Rank 0 alone knows which states are kept: of a sequence from whose end drafts are refused, and of
+// one that shares the tokens up to a checkpoint of it, which is then forgotten.
+TEST(RankedModel, FollowsStatesOfRecurrentLayers) {
+  const ConvertedModel model(support::FamilyNamed("Lfm2"), {.weights = Scheme::kF32});
+  EngineOptions options = SmallOptions();
+  options.context_tokens = 256;
+  options.num_sequences = 2;
+  options.drafts = {.ngram_tokens = 2, .max_tokens = 4};
+  const std::vector<int32_t> ids = SomeIds(60, 300);
+  const auto run = [&](Engine& engine) {
+    Decoder& decoder = engine.decoder();
+    Sequences& sequences = decoder.sequences();
+    std::vector<float> all;
+    const auto forward = [&](std::span<const BatchRun> runs, size_t first, size_t count) {
+      Unwrap(decoder.Forward({std::span(ids).subspan(first, count), runs}));
+      for (size_t row = 0; row < runs.size(); ++row) {
+        const std::span<float> logits = Unwrap(decoder.Logits(row));
+        all.insert(all.end(), logits.begin(), logits.end());
+      }
+    };
+    const OpenSequence first = Unwrap(OpenSequence::Create(sequences, 100));
+    const auto forward_first = [&](size_t position, size_t count) {
+      const BatchRun own = {first.id(), position, count, 1};
+      forward({&own, 1}, position, count);
+    };
+    forward_first(0, 16);
+    sequences.AddCheckpoint(first.id());
+    Unwrap(decoder.CarryOutMoves());
+    forward_first(16, 5);
+    // Three of the five are refused.
+    forward_first(18, 5);
+    const OpenSequence second = Unwrap(OpenSequence::Create(sequences, 100));
+    Unwrap(sequences.Share(first.id(), second.id(), 16));
+    Unwrap(decoder.CarryOutMoves());
+    const BatchRun runs[] = {
+        {.sequence = first.id(), .first_position = 23, .num_tokens = 3, .num_logits = 1},
+        {.sequence = second.id(), .first_position = 16, .num_tokens = 4, .num_logits = 1}};
+    forward(runs, 30, 7);
+    Unwrap(sequences.Truncate(first.id(), 16));
+    Unwrap(decoder.CarryOutMoves());
+    forward_first(16, 3);
     return all;
   };
   const std::unique_ptr<Engine> alone = Unwrap(Engine::Load(model.path(), options));

@@ -4,6 +4,7 @@
 
 #include <fstream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 #include <utility>
@@ -24,6 +25,8 @@ namespace {
 using support::ConvertedModel;
 
 constexpr size_t kPromptTokens = 77;  // More than a page.
+// A state of the tokens before the last one is kept, too, so that this one can be run again.
+constexpr size_t kSavedTokens = kPromptTokens - 1;
 constexpr size_t kGenerated = 12;
 
 EngineOptions Options(KvType kv_type) {
@@ -49,20 +52,22 @@ std::vector<int32_t> Continue(Session& session, size_t vocab_size) {
   return text;
 }
 
-// Saves the session of the prompt and returns what the model says after it.
+// Saves the session of the prompt but its last token, and returns what the model says after it.
 std::vector<int32_t> Save(Engine& engine, const std::string& path) {
   const std::unique_ptr<Session> session = engine.NewSession();
   Unwrap(Turn(*session).Prefill(Prompt()));
-  Unwrap(SaveSession(path, SessionContent::kText, {}, *session, kPromptTokens, engine));
+  Unwrap(SaveSession(path, SessionContent::kText, {}, *session, kSavedTokens, engine));
   return Continue(*session, engine.file().config().vocab_size);
 }
 
-// What the model says after a session that was saved. None of its tokens but the last is run again.
+// What the model says after a session that was saved and the prompt's last token. No other token of
+// the prompt is run again.
 std::vector<int32_t> Load(Engine& engine, const std::string& path) {
   const std::unique_ptr<Session> session = engine.NewSession();
   const LoadedSession loaded = Unwrap(LoadSession(path, SessionContent::kText, engine, *session));
   EXPECT_EQ(loaded.why_read_again, "");
   const size_t before = engine.scheduler().stats().num_tokens;
+  Unwrap(Turn(*session).Prefill(Prompt()));
   const std::vector<int32_t> text = Continue(*session, engine.file().config().vocab_size);
   EXPECT_EQ(engine.scheduler().stats().num_tokens - before, kGenerated);
   return text;
@@ -111,6 +116,16 @@ TEST(RankedSession, FilesOfBiasesAreExchangeable) {
   ExpectFilesAreExchangeable(model, KvType::kInt8, {2});
 }
 
+// States of recurrent layers are divided by channels.
+TEST(RankedSession, FilesOfShortConvolutionsAreExchangeable) {
+  support::FamilyCheckpoint family = support::FamilyNamed("Lfm2");
+  nlohmann::json config = nlohmann::json::parse(family.config_json);
+  config["max_position_embeddings"] = 256;
+  family.config_json = config.dump();
+  const ConvertedModel model(family, {.weights = Scheme::kF32});
+  ExpectFilesAreExchangeable(model, KvType::kF16, {2, 3});
+}
+
 std::string BytesOf(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   return std::string(std::istreambuf_iterator<char>(file), {});
@@ -127,7 +142,7 @@ TEST(RankedSession, AFileThatIsSavedAgainIsTheSame) {
   RankedEngines ranked(model.path(), std::vector<double>(4, 1.0), Options(KvType::kInt8));
   const std::unique_ptr<Session> session = ranked.engine().NewSession();
   Unwrap(LoadSession(first, SessionContent::kText, ranked.engine(), *session));
-  Unwrap(SaveSession(second, SessionContent::kText, {}, *session, kPromptTokens, ranked.engine()));
+  Unwrap(SaveSession(second, SessionContent::kText, {}, *session, kSavedTokens, ranked.engine()));
   Unwrap(ranked.Stop());
   EXPECT_EQ(BytesOf(second), BytesOf(first));
 }
