@@ -21,7 +21,7 @@ struct PlanOptions {
   EngineOptions engine;
   ConstraintOptions constraint;  // Only whether there is one.
   bool serves = false;
-  serve::HttpBounds bounds;
+  server::HttpBounds bounds;
   size_t max_waiting = kServerQueue;
 };
 

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "serve/api/json_bounds.h"
+#include "server/api/json_bounds.h"
 
 namespace cria::cli {
 namespace {
@@ -15,17 +15,17 @@ constexpr uint64_t kWaitingBytes = 8 << 10;
 
 }  // namespace
 
-std::vector<MemoryLine> ServerMemory(const serve::HttpBounds& bounds, size_t num_sequences,
+std::vector<MemoryLine> ServerMemory(const server::HttpBounds& bounds, size_t num_sequences,
                                      size_t max_waiting) {
   return {
-      {"server: connections", MemoryKind::kPrivate, serve::HttpConnectionBytes(bounds)},
+      {"server: connections", MemoryKind::kPrivate, server::HttpConnectionBytes(bounds)},
       {"server: requests", MemoryKind::kPrivate,
-       serve::HttpBodyBytes(bounds) + max_waiting * kWaitingBytes},
+       server::HttpBodyBytes(bounds) + max_waiting * kWaitingBytes},
       {"server: a large request", MemoryKind::kPrivate,
-       serve::LargeRequestBytes(bounds.max_body_bytes)},
+       server::LargeRequestBytes(bounds.max_body_bytes)},
       // The HTTP thread is one more, and reads short requests.
       {"server: answers", MemoryKind::kPrivate,
-       (num_sequences + 1) * kAnswerBytes + serve::kShortRequestBytes},
+       (num_sequences + 1) * kAnswerBytes + server::kShortRequestBytes},
   };
 }
 

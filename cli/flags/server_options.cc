@@ -4,7 +4,7 @@
 
 namespace cria::cli {
 
-void AddServerBounds(CommandLine& command, serve::HttpBounds& bounds, size_t& max_waiting) {
+void AddServerBounds(CommandLine& command, server::HttpBounds& bounds, size_t& max_waiting) {
   command
       .AddNumber("--max-connections", bounds.max_connections,
                  "Connections that the server has at the same time", size_t{1}, size_t{10'000})

@@ -3,7 +3,7 @@
 #include <cstddef>
 
 #include "cli/flags/command_line.h"
-#include "serve/http/http_bounds.h"
+#include "server/http/http_bounds.h"
 
 namespace cria::cli {
 
@@ -16,6 +16,6 @@ inline constexpr size_t kServerSequences = 4;
 inline constexpr size_t kServerQueue = 64;
 
 // --max-connections and --max-queue.
-void AddServerBounds(CommandLine& command, serve::HttpBounds& bounds, size_t& max_waiting);
+void AddServerBounds(CommandLine& command, server::HttpBounds& bounds, size_t& max_waiting);
 
 }  // namespace cria::cli

@@ -19,9 +19,9 @@
 #include "cli/serve/shutdown_signals.h"
 #include "cli/server_memory.h"
 #include "core/format.h"
-#include "serve/api/tool_format.h"
-#include "serve/http/http_server.h"
-#include "serve/http/service_manager.h"
+#include "server/api/tool_format.h"
+#include "server/http/http_server.h"
+#include "server/http/service_manager.h"
 
 namespace cria::cli {
 namespace {
@@ -30,23 +30,23 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::string_view kUnixPrefix = "unix:";
 
-Result<std::vector<serve::Listener>> Listen(const ServeOptions& options) {
-  CRIA_ASSIGN_OR_RETURN(std::vector<serve::Listener> listeners, serve::TakePassedListeners());
+Result<std::vector<server::Listener>> Listen(const ServeOptions& options) {
+  CRIA_ASSIGN_OR_RETURN(std::vector<server::Listener> listeners, server::TakePassedListeners());
   if (!listeners.empty()) return listeners;
   std::string path = options.unix_socket;
   if (path.empty() && options.host.starts_with(kUnixPrefix)) {
     path = options.host.substr(kUnixPrefix.size());
   }
   if (path.empty()) {
-    return serve::ListenAtHost(options.host, static_cast<uint16_t>(options.port));
+    return server::ListenAtHost(options.host, static_cast<uint16_t>(options.port));
   }
-  CRIA_ASSIGN_OR_RETURN(serve::Listener listener, serve::ListenAtPath(path));
+  CRIA_ASSIGN_OR_RETURN(server::Listener listener, server::ListenAtPath(path));
   listeners.push_back(std::move(listener));
   return listeners;
 }
 
-Status CheckHasKey(const std::vector<serve::Listener>& listeners, const serve::ApiKeys& keys) {
-  for (const serve::Listener& listener : listeners) {
+Status CheckHasKey(const std::vector<server::Listener>& listeners, const server::ApiKeys& keys) {
+  for (const server::Listener& listener : listeners) {
     if (listener.is_local || !keys.empty()) continue;
     return Fail(ErrorCode::kUsage,
                 Format("other machines can reach {}: give the server a key with --api-key-file, or "
@@ -70,14 +70,14 @@ Status RaiseDescriptorLimit(size_t max_connections) {
                      max_connections, needed, limit.rlim_max));
 }
 
-void TellPlaces(const Engine& engine, const std::vector<serve::Listener>& listeners) {
+void TellPlaces(const Engine& engine, const std::vector<server::Listener>& listeners) {
   std::string places;
-  for (const serve::Listener& listener : listeners) {
+  for (const server::Listener& listener : listeners) {
     places += (places.empty() ? "" : " and ") + listener.place;
   }
   // One text, so that who waits for the place reads all of it.
   std::string notice;
-  if (!serve::KnowsCallForm(engine.chat_template())) {
+  if (!server::KnowsCallForm(engine.chat_template())) {
     notice =
         "cria-serve: the chat template shows no form of tool calls that is known here: calls are "
         "only "
@@ -99,14 +99,14 @@ Status Serve(ServeOptions options) {
   options.bounds.request_timeout = std::chrono::seconds(options.timeout_seconds);
   options.bounds.answer_timeout = options.bounds.request_timeout;
   CRIA_RETURN_IF_ERROR(RaiseDescriptorLimit(options.bounds.max_connections));
-  serve::HttpOptions http = {.bounds = options.bounds,
-                             .access = {.allowed_hosts = options.allowed_hosts,
-                                        .allowed_origins = options.allowed_origins}};
+  server::HttpOptions http = {.bounds = options.bounds,
+                              .access = {.allowed_hosts = options.allowed_hosts,
+                                         .allowed_origins = options.allowed_origins}};
   if (!options.api_key_path.empty()) {
-    CRIA_ASSIGN_OR_RETURN(http.access.keys, serve::ApiKeys::Read(options.api_key_path));
+    CRIA_ASSIGN_OR_RETURN(http.access.keys, server::ApiKeys::Read(options.api_key_path));
   }
   // Before the model is loaded, so that a port that is taken does not cost that time.
-  CRIA_ASSIGN_OR_RETURN(std::vector<serve::Listener> listeners, Listen(options));
+  CRIA_ASSIGN_OR_RETURN(std::vector<server::Listener> listeners, Listen(options));
   if (!options.is_insecure) CRIA_RETURN_IF_ERROR(CheckHasKey(listeners, http.access.keys));
 
   options.engine.other_memory =
@@ -120,16 +120,16 @@ Status Serve(ServeOptions options) {
                         LoadEngine(options.model_path, options.engine));
   ServedPaths paths(*engine, options);
   http.access.open_paths = paths.open_paths();
-  CRIA_ASSIGN_OR_RETURN(const std::unique_ptr<serve::HttpServer> server,
-                        serve::HttpServer::Create(std::move(http), std::move(listeners),
-                                                  paths.handler(), options.is_insecure));
+  CRIA_ASSIGN_OR_RETURN(const std::unique_ptr<server::HttpServer> server,
+                        server::HttpServer::Create(std::move(http), std::move(listeners),
+                                                   paths.handler(), options.is_insecure));
   server->Start();
   const ShutdownSignals signals;
   TellPlaces(*engine, server->listeners());
-  serve::TellServiceManager("READY=1");
+  server::TellServiceManager("READY=1");
 
   signals.Wait();
-  serve::TellServiceManager("STOPPING=1");
+  server::TellServiceManager("STOPPING=1");
   const auto deadline = Clock::now() + std::chrono::seconds(options.shutdown_seconds);
   server->StopAccepting();
   paths.Close(std::chrono::seconds(options.shutdown_seconds));

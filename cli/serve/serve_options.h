@@ -7,7 +7,7 @@
 #include "cli/flags/command_line.h"
 #include "cli/flags/server_options.h"
 #include "llm/engine.h"
-#include "serve/http/http_bounds.h"
+#include "server/http/http_bounds.h"
 
 namespace cria::cli {
 
@@ -25,7 +25,7 @@ struct ServeOptions {
   std::vector<std::string> allowed_origins;
 
   std::string slot_save_path;
-  serve::HttpBounds bounds;
+  server::HttpBounds bounds;
   size_t max_waiting = kServerQueue;
   uint32_t timeout_seconds = 30;
   uint32_t shutdown_seconds = 10;

@@ -6,24 +6,24 @@
 #include <string_view>
 #include <utility>
 
-#include "serve/api/api.h"
-#include "serve/page/page.h"
-#include "serve/work/work_queue.h"
+#include "server/api/api.h"
+#include "server/page/page.h"
+#include "server/work/work_queue.h"
 
 namespace cria::cli {
 namespace {
 
 // The page's file at this path; null if there is none.
-const serve::PageFile* FindPageFile(std::string_view path) {
-  const auto files = serve::PageFiles();
-  const auto found = std::ranges::find(files, path, &serve::PageFile::path);
+const server::PageFile* FindPageFile(std::string_view path) {
+  const auto files = server::PageFiles();
+  const auto found = std::ranges::find(files, path, &server::PageFile::path);
   return found == files.end() ? nullptr : &*found;
 }
 
-void SendPageFile(const serve::PageFile& file, serve::HttpAnswer& answer) {
+void SendPageFile(const server::PageFile& file, server::HttpAnswer& answer) {
   // A browser asks again each time, so that it never mixes the files of two versions.
-  const std::array<serve::HttpAnswer::Header, 3> headers = {
-      {{"Content-Security-Policy", std::string(serve::PageContentSecurityPolicy())},
+  const std::array<server::HttpAnswer::Header, 3> headers = {
+      {{"Content-Security-Policy", std::string(server::PageContentSecurityPolicy())},
        {"Referrer-Policy", "no-referrer"},
        {"Cache-Control", "no-cache"}}};
   answer.Send(200, file.content_type, std::string(file.bytes), headers);
@@ -51,8 +51,8 @@ struct ServedPaths::Parts {
                TellLargerContext(wanted_tokens, context);
              }}) {}
 
-  serve::WorkQueue work;
-  serve::Api api;
+  server::WorkQueue work;
+  server::Api api;
 };
 
 ServedPaths::ServedPaths(Engine& engine, const ServeOptions& options)
@@ -63,12 +63,12 @@ ServedPaths::~ServedPaths() { parts_->work.Close(std::chrono::milliseconds(0)); 
 
 std::vector<std::string> ServedPaths::open_paths() const {
   std::vector<std::string> paths = {"/health"};
-  for (const serve::PageFile& file : serve::PageFiles()) paths.emplace_back(file.path);
+  for (const server::PageFile& file : server::PageFiles()) paths.emplace_back(file.path);
   return paths;
 }
 
-serve::HttpHandler ServedPaths::handler() {
-  return [this](serve::HttpRequest request, std::shared_ptr<serve::HttpAnswer> answer) {
+server::HttpHandler ServedPaths::handler() {
+  return [this](server::HttpRequest request, std::shared_ptr<server::HttpAnswer> answer) {
     if (const auto* const file = FindPageFile(request.path); file && request.method == "GET") {
       return SendPageFile(*file, *answer);
     }

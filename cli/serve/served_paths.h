@@ -7,7 +7,7 @@
 
 #include "cli/serve/serve_options.h"
 #include "llm/engine.h"
-#include "serve/http/http_exchange.h"
+#include "server/http/http_exchange.h"
 
 namespace cria::cli {
 
@@ -23,7 +23,7 @@ class ServedPaths {
   // Paths that need no key: whether the server is alive, and the page, which asks for the key.
   std::vector<std::string> open_paths() const;
   // Must not be called after this object is destroyed.
-  serve::HttpHandler handler();
+  server::HttpHandler handler();
   // Refuses what waits, and ends what runs, at the latest after `grace`.
   void Close(std::chrono::milliseconds grace);
 

@@ -104,7 +104,7 @@ class RankCache {
 };
 
 // Connects a model with those of other ranks, each of which computes a part of every layer.
-// runtime/ranks implements this, which the library does not link.
+// ranks implements this, which the library does not link.
 class RankLink : public RankMath, public RankCommands, public RankModel, public RankCache {};
 
 // The link of a model that one rank computes alone. Its functions do nothing, or answer for the

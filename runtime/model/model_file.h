@@ -21,7 +21,7 @@ namespace cria {
 class ModelFile;
 
 // Where the numbers of a tensor are of which a ModelFile has only some rows and columns, because
-// other ranks have the others (runtime/ranks).
+// other ranks have the others (ranks).
 class TensorPart {
  public:
   virtual ~TensorPart() = default;
@@ -66,7 +66,7 @@ class ModelFile {
   bool is_mappable() const { return file_.is_mappable(); }
   // Identifies the model: the hash of all metadata, including the tensors' checksums.
   const Digest& digest() const { return digest_; }
-  // Identifies what is packed: for each part of a model (runtime/ranks), something else.
+  // Identifies what is packed: for each part of a model (ranks), something else.
   const Digest& packing_digest() const { return packing_digest_; }
   bool is_vocabulary_only() const { return is_vocabulary_only_; }
 

@@ -7,7 +7,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
 version() {
-  "$cmake" -D VERSION=1.2.3 -D HEADERS="$folder/runtime" -D INPUT="$source_dir/runtime/c_api/libcria_private.map.in" \
+  "$cmake" -D VERSION=1.2.3 -D ROOT="$folder" -D "FOLDERS=runtime;grammar" -D INPUT="$source_dir/runtime/c_api/libcria_private.map.in" \
     -D OUTPUT="$folder/map" -P "$source_dir/runtime/c_api/make_private_map.cmake"
   grep -oE '^CRIA_PRIVATE_1\.2\.3_[0-9a-f]{16} ' "$folder/map"
 }
@@ -18,13 +18,13 @@ expect_changed() {
   before=$now
 }
 
-cp -r "$source_dir/runtime" "$folder/runtime"
+cp -r "$source_dir/runtime" "$source_dir/grammar" "$folder"
 before=$(version)
 echo '// Another line.' >> "$folder/runtime/llm/engine.cc"
 touch "$folder/runtime/llm/engine.h"
 [ "$(version)" = "$before" ] || { echo "the version changes though no header does"; exit 1; }
-for header in llm/engine.h llm/measure/perplexity.h core/platform.h include/cria/error.h; do
-  sed -i '0,/;$/s//; \/\/ changed/' "$folder/runtime/$header"
+for header in runtime/llm/engine.h runtime/llm/measure/perplexity.h runtime/include/cria/error.h grammar/matcher.h; do
+  sed -i '0,/;$/s//; \/\/ changed/' "$folder/$header"
   expect_changed "$header"
 done
 echo > "$folder/runtime/core/another.h"

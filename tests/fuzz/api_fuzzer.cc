@@ -9,17 +9,17 @@
 #include <string>
 #include <string_view>
 
-#include "serve/api/answer_format.h"
-#include "serve/api/call_finder.h"
-#include "serve/api/call_reader.h"
-#include "serve/api/chat_request.h"
-#include "serve/api/messages.h"
-#include "serve/api/prompts.h"
-#include "serve/api/request_error.h"
-#include "serve/api/sampling_fields.h"
-#include "serve/api/tool_format.h"
+#include "server/api/answer_format.h"
+#include "server/api/call_finder.h"
+#include "server/api/call_reader.h"
+#include "server/api/chat_request.h"
+#include "server/api/messages.h"
+#include "server/api/prompts.h"
+#include "server/api/request_error.h"
+#include "server/api/sampling_fields.h"
+#include "server/api/tool_format.h"
 
-namespace cria::serve {
+namespace cria::server {
 namespace {
 
 ToolUse FuzzTools() {
@@ -100,10 +100,10 @@ void ReadModelText(std::string_view text) {
 }
 
 }  // namespace
-}  // namespace cria::serve
+}  // namespace cria::server
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace cria::serve;
+  using namespace cria::server;
   if (size == 0) return 0;
   const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);
   try {

@@ -15,12 +15,12 @@
 #include <utility>
 #include <vector>
 
-#include "serve/http/http_server.h"
+#include "server/http/http_server.h"
 
 namespace {
 
 using namespace cria;
-using namespace cria::serve;
+using namespace cria::server;
 using namespace std::chrono_literals;
 
 constexpr size_t kMaxBodyBytes = 4096;

@@ -11,7 +11,7 @@ import sys
 
 MOST_MEMBERS = 15
 MOST_FUNCTIONS = 25
-FOLDERS = ["decode", "llm", "serve/api"]
+FOLDERS = ["runtime/decode", "runtime/llm", "server/api"]
 EXCEPTIONS = {"Decoder", "EngineOptions", "KvPageGroup", "KvPages", "Sequences"}
 HEAD = re.compile(r"\b(?:class|struct)\s+(\w+)(?:\s+final)?\s*(?::[^;{]*)?$")
 NO_DECLARATION = re.compile(r"^(using|friend|static_assert|typedef|enum|template\s*<[^>]*>\s*(class|struct)|class|struct)\b")
@@ -85,7 +85,7 @@ def main():
     root = pathlib.Path(__file__).resolve().parents[2]
     found, counted, failures = set(), 0, 0
     for folder in FOLDERS:
-        for header in sorted((root / "runtime" / folder).glob("*.h")):
+        for header in sorted((root / folder).glob("*.h")):
             for name, members, functions in classes_in(without_comments_and_texts(header.read_text())):
                 counted += 1
                 if members <= MOST_MEMBERS and functions <= MOST_FUNCTIONS:

@@ -8,7 +8,7 @@ most=191
 
 # Prints the first line of each such comment: one behind code, or one that no other line of comment precedes.
 find_all() {
-  find runtime converter cli platforms examples tests schema -name '*.h' -o -name '*.cc' | sort | xargs awk '
+  find runtime jinja grammar ranks server converter cli platforms examples tests schema -name '*.h' -o -name '*.cc' | sort | xargs awk '
     FNR == 1 { after_comment = 0 }
     { is_comment = /^[[:space:]]*\/\// }
     /(^|[[:space:]])\/\/ (Of|Those|That|The same (as|by|for|from|in|of|on|to|with)) / && !(is_comment && after_comment) {

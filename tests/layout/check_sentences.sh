@@ -9,7 +9,7 @@ cd "$(dirname "$0")/../.."
 allowed='ulimit -v|"cria-convert \{\}"|-of-'
 flag='(^|[ "(])--?[a-z][a-z-]*'
 command='cria(-convert| (bench|chat|eval|info|pack|perplexity|plan|run|template|tokenize))'
-found=$(grep -rnE "\"([^\"\\]|\\\\.)*\"" --include='*.h' --include='*.cc' runtime converter platforms |
+found=$(grep -rnE "\"([^\"\\]|\\\\.)*\"" --include='*.h' --include='*.cc' runtime jinja grammar ranks server converter platforms |
   grep -vE '^(runtime/c_api/remedy\.cc|[^:]*:[0-9]+: *(//|#))' |
   sed -E "s/ \/\/ .*//; s/\\\\\"//g; s/$allowed//g" |
   # What is between the quotes alone: the rest of the line is code.

@@ -119,7 +119,7 @@ TEST(RankCosts, TimeIsThatOfMessages) {
   EXPECT_NEAR(ExchangeSeconds(config, three, WireType::kF32, 1, {1e15, 1e-3}), 0.163, 1e-6);
 }
 
-// What the interfaces of boards counted for each token (tests/platforms/mpi/network.py).
+// What the interfaces of boards counted for each token (tests/ranks/mpi/network.py).
 TEST(RankCosts, BytesOnTheWireAreAsMeasured) {
   ModelConfig config;
   config.hidden_size = 2048;

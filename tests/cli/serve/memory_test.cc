@@ -11,8 +11,8 @@
 
 #include "cli/demo_model.h"
 #include "cli/serve/server_program.h"
-#include "serve/api/api.h"
-#include "serve/http/raw_client.h"
+#include "server/api/api.h"
+#include "server/http/raw_client.h"
 #include "support/run_program.h"
 #include "support/sanitizers.h"
 #include "support/temporary_directory.h"
@@ -203,7 +203,7 @@ TEST_F(ServeMemory, NoPathTakesMoreThanIsPlanned) {
   const std::vector<std::string> bodies = LargeBodies();
   std::vector<RawClient> clients;
   for (int i = 0; i < 4; ++i) clients.push_back(RawClient::ToPort(server.port()));
-  for (const std::string& route : serve::ApiPaths()) {
+  for (const std::string& route : server::ApiPaths()) {
     const size_t space = route.find(' ');
     std::string path = route.substr(space + 1);
     if (path.ends_with('*')) path.replace(path.size() - 1, 1, "0?action=save");

@@ -15,7 +15,7 @@
 #include <string>
 
 #include "cli/serve/server_program.h"
-#include "serve/http/raw_client.h"
+#include "server/http/raw_client.h"
 #include "support/run_program.h"
 #include "support/temporary_directory.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "cli/serve/server_program.h"
-#include "serve/http/raw_client.h"
+#include "server/http/raw_client.h"
 #include "support/files.h"
 
 namespace cria::tests {

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "llm/generator.h"
+#include "llm/turn.h"
+#include "server/api/answer_calls.h"
+#include "server/api/answer_form.h"
+#include "server/api/answer_listener.h"
+#include "server/api/answer_setup.h"
+#include "server/api/answer_text.h"
+#include "server/api/call_section.h"
+#include "server/api/free_section.h"
+#include "server/api/shaped_section.h"
+
+namespace cria::server {
+
+// Generates one answer: text, which may begin with reasoning, calls of tools, or text that matches
+// a schema.
+//
+// The runtime's constraints hold from the first token of a generation, so the answer is generated
+// in sections. The first one is free, unless the answer's form is certain from its beginning. As
+// soon as it shows that the arguments of a call begin, or that the reasoning is over and the text
+// must match a schema or be a call, it ends; its last tokens are taken back as far as they belong
+// to the next section, which is constrained. What follows a call is free again, but for an answer
+// that must be calls: that one ends with text that is none.
+class AnswerRun {
+ public:
+  // Throws RequestError. Both must outlive the object.
+  AnswerRun(const AnswerSetup& setup, AnswerListener& listener);
+  AnswerRun(const AnswerRun&) = delete;
+  AnswerRun& operator=(const AnswerRun&) = delete;
+
+  // Throws RequestError. After the first event, only if the runtime fails.
+  AnswerEnd Run();
+
+ private:
+  TurnOptions OptionsOfTurn() const;
+  SectionBegin FirstSection() const;
+  StopReason RunSections();
+  // Each runs a section and says why the answer ended there; nothing: next_ follows.
+  std::optional<StopReason> RunFree(const SectionBegin& begin);
+  std::optional<StopReason> RunShaped(const SectionBegin& begin);
+  std::optional<StopReason> RunCall(const SectionBegin& begin);
+  std::optional<StopReason> RunArguments(const SectionBegin& begin);
+  FinishReason ReasonOf(StopReason reason) const;
+
+  const AnswerSetup& setup_;
+  AnswerText text_;
+  AnswerForm form_;
+  AnswerCalls calls_;
+  FreeSection free_;
+  ShapedSection shaped_;
+  CallSection call_;
+  ArgumentsSection arguments_;
+  SectionBegin next_;
+};
+
+}  // namespace cria::server

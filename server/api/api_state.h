@@ -1,0 +1,77 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <ctime>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "llm/engine.h"
+#include "server/api/api.h"
+#include "server/api/metrics.h"
+#include "server/api/response.h"
+#include "server/api/text_answer.h"
+#include "server/http/http_exchange.h"
+#include "server/work/session_pool.h"
+#include "server/work/work_queue.h"
+
+namespace cria::server {
+
+// What all paths share.
+struct ApiState {
+  ApiState(Engine& model_engine, WorkQueue& queue, ApiOptions api_options);
+
+  Engine& engine;
+  WorkQueue& work;
+  const ApiOptions options;
+  const std::string model_name;
+  const std::time_t start_time;
+  SessionPool sessions;
+  Metrics metrics;
+  std::atomic<bool> has_told_context = false;  // ApiOptions::on_larger_context was called.
+  // Large requests are read one after the other: the memory of one of them is planned.
+  std::mutex large_requests;
+};
+
+struct Exchange;
+
+// Answers, or throws RequestError. It is called on the HTTP thread, and once more on a thread of
+// the queue if it calls Submit.
+using PathHandler = void (*)(Exchange&);
+
+// One request to a path.
+struct Exchange {
+  ApiState& state;
+  HttpRequest request;
+  std::shared_ptr<HttpAnswer> http;
+  Response::Style style = Response::Style::kOpenAi;
+  PathHandler handle = nullptr;
+  std::string name = {};  // What the path has in the place of a '*'.
+  // On a thread of the queue, what writes the answer; null on the HTTP thread.
+  Response* response = nullptr;
+};
+
+// A larger body is read while no other one is.
+inline constexpr size_t kMaxBodyBytesOutOfTurn = size_t{2} << 10;
+
+// Reads the object of the body. On a thread of the queue, the body's text is freed: what becomes of
+// it takes its place.
+Json TakeBody(Exchange& exchange);
+
+// On the HTTP thread, puts the request into the queue, and throws RequestError with 429 if that is
+// full. When it is its turn, its handler is called again, and comes back to here: then `answer` is
+// called. So what is wrong with a request is told at once, but requests wait as texts, whose
+// memory is bounded, and not as what they become.
+void Submit(Exchange& exchange, const std::function<void(Response&)>& answer);
+// Puts the request into the queue.
+void Enqueue(Exchange& exchange);
+
+// Calls `write` with an answer of at most `max_bytes`. A short answer is sent at once, because it
+// may wait as a whole until its client takes it; a longer one is written on a thread of the queue.
+void SendText(Exchange& exchange, size_t max_bytes, const std::function<void(TextAnswer&)>& write);
+// Sends one value by SendText.
+void SendNow(Exchange& exchange, const Json& value);
+
+}  // namespace cria::server

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "llm/engine.h"
+#include "server/api/answer_request.h"
+#include "server/api/tool_format.h"
+#include "text/reasoning.h"
+
+namespace cria::server {
+
+// A conversation as the model reads it.
+struct ChatPrompt {
+  std::vector<int32_t> tokens;
+  std::unique_ptr<ToolFormat> format;  // Null: no tools are in use.
+  ReasoningTags tags;
+  bool begins_in_reasoning = false;
+  bool may_reason = false;
+};
+
+// Renders the conversation. Fails if it does not fit the context.
+ChatPrompt MakeChatPrompt(const Engine& engine, ChatRequest request);
+// The text of the same.
+std::vector<ChatSegment> RenderChat(const ChatTemplate& chat_template, ChatRequest request);
+
+}  // namespace cria::server

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "llm/engine.h"
+#include "server/api/answer_request.h"
+#include "server/api/fields.h"
+
+namespace cria::server {
+
+// The request of OpenAI's chat completions, with llama-server's and vLLM's additions; without an
+// engine, but for whether the model reasons.
+ChatRequest ReadOpenAiChat(const Fields& request);
+ChatRequest ReadOpenAiChat(const Engine& engine, const Fields& request);
+
+struct StreamFields {
+  bool is_streamed = false;
+  bool has_usage = false;  // At the end of the stream.
+};
+StreamFields ReadStreamFields(const Fields& request);
+
+}  // namespace cria::server

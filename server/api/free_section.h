@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/api/answer_calls.h"
+#include "server/api/answer_section.h"
+#include "server/api/call_finder.h"
+
+namespace cria::server {
+
+// Text without a constraint: reasoning, an answer, and calls that the model writes of its own
+// accord. It ends where arguments of a call begin, or where the reasoning is over and the text must
+// match a schema or be a call.
+class FreeSection final : public AnswerSection {
+ public:
+  // All must outlive the object.
+  FreeSection(const AnswerSetup& setup, AnswerForm& form, AnswerCalls& calls,
+              AnswerListener& listener);
+
+  void Begin(size_t skipped_bytes) override;
+  void TakeToken(TokenLogProbability token) override;
+  SectionKind kind() const override { return SectionKind::kFree; }
+  // The text has no more tokens: passes on what was held back.
+  void End();
+
+  bool is_in_reasoning() const { return filter_ && filter_->is_in_reasoning(); }
+  // The call whose arguments follow, of which the model has written the name.
+  const std::string& call_name() const { return finder_->name(); }
+  // What takes the place of the text behind the section's end.
+  const std::string& forced() const { return finder_->forced(); }
+  // The next text is behind these arguments, or behind a call that was required.
+  void GoToArgumentsEnd() { finder_->GoToArgumentsEnd(); }
+  void GoToCallEnd();
+
+ protected:
+  void TakeText(std::string_view text) override;
+
+ private:
+  void MakeFinder();
+  void KeepAnswer(std::string_view text);
+  void TakeAnswer();
+  void TakeFoundText(std::string_view text);
+  bool TakeFoundCall(const ToolCall& call);
+  void PassText(std::string_view text);
+  // Where the text behind the reasoning begins.
+  size_t answer_begin() const { return taken_bytes() - answer_bytes_; }
+
+  const AnswerSetup& setup_;
+  AnswerForm& form_;
+  AnswerCalls& calls_;
+  AnswerListener& listener_;
+  std::optional<ReasoningFilter> filter_;  // Nothing: there is no reasoning.
+  // Null: there are no tools. It reads all free sections of an answer.
+  std::unique_ptr<CallFinder> finder_;
+  std::string fresh_answer_;  // Passed on by the filter and not looked at yet.
+  size_t answer_bytes_ = 0;   // The length of the text behind the reasoning.
+  // What belongs to text that may become a call.
+  std::vector<TokenLogProbability> untold_tokens_;
+};
+
+}  // namespace cria::server

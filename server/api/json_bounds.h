@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace cria::server {
+
+// Bounds of a request's JSON. Deeper values would take more stack in functions that call
+// themselves; objects look for a key one by one, so that their size bounds the time. A list of
+// tokens may be as long as a long context.
+inline constexpr size_t kMaxJsonDepth = 64;
+inline constexpr size_t kMaxJsonValues = 150'000;  // A number that is kept as text counts as two.
+inline constexpr size_t kMaxJsonKeys = 1024;       // In one object.
+
+// The most memory of values without their strings: of each its own bytes and those of a list or
+// object, and the places that a growing list reserves.
+inline constexpr uint64_t kMaxJsonBytes = uint64_t{80} * kMaxJsonValues;
+
+// The most memory of the one large request that is read: its values, and what is made of them. Its
+// text becomes tokens after the values are freed, and then takes at most 14 bytes for each byte.
+constexpr uint64_t LargeRequestBytes(uint64_t max_body_bytes) {
+  return kMaxJsonBytes + 2 * max_body_bytes;
+}
+
+// A larger body is read on a thread of the queue alone: it would keep the HTTP thread busy.
+inline constexpr size_t kMaxShortBodyBytes = size_t{16} << 10;
+// The most memory of a shorter one: values of two bytes each.
+inline constexpr uint64_t kShortRequestBytes = uint64_t{25} * kMaxShortBodyBytes;
+
+// A request may set so many values, in all variables of the chat template together.
+inline constexpr size_t kMaxVariableValues = 8192;
+// A conversation may have so many messages. As a value of Jinja, each takes up to two kilobytes.
+inline constexpr size_t kMaxMessages = 4096;
+
+// A tool whose schema has more values is shown to the model, but not enforced.
+inline constexpr size_t kMaxToolValues = 1024;
+
+}  // namespace cria::server

@@ -1,0 +1,107 @@
+// GET /metrics, as Prometheus reads it.
+
+#include <string>
+#include <string_view>
+
+#include "core/format.h"
+#include "core/platform.h"
+#include "server/api/paths.h"
+
+namespace cria::server {
+namespace {
+
+class MetricsText {
+ public:
+  void Counter(std::string_view name, std::string_view help, double value) {
+    Add(name, "counter", help, value);
+  }
+  void Gauge(std::string_view name, std::string_view help, double value) {
+    Add(name, "gauge", help, value);
+  }
+  std::string Take() { return std::move(text_); }
+
+ private:
+  void Add(std::string_view name, std::string_view type, std::string_view help, double value) {
+    text_ +=
+        Format("# HELP cria_{0} {1}\n# TYPE cria_{0} {2}\ncria_{0} {3}\n", name, help, type, value);
+  }
+
+  std::string text_;
+};
+
+void AddWork(MetricsText& text, const ApiState& state) {
+  const WorkQueue::Figures work = state.work.figures();
+  const auto number = [](uint64_t count) { return static_cast<double>(count); };
+  text.Gauge("requests_processing", "Requests that are being answered.", number(work.running));
+  text.Gauge("requests_waiting", "Requests in the queue.", number(work.waiting));
+  text.Gauge("requests_waiting_max", "How many requests the queue holds.",
+             number(state.work.max_waiting()));
+  text.Counter("requests_accepted_total", "Requests that came into the queue.",
+               number(work.accepted));
+  text.Counter("requests_refused_total", "Requests for which the queue was full.",
+               number(work.refused));
+  text.Counter("requests_abandoned_total", "Requests whose client left before their turn.",
+               number(work.abandoned));
+}
+
+void AddAnswers(MetricsText& text, const Metrics& metrics) {
+  const auto number = [](const std::atomic<uint64_t>& count) {
+    return static_cast<double>(count.load(std::memory_order_relaxed));
+  };
+  text.Counter("answers_total", "Answers that came to their end.", number(metrics.answers));
+  text.Counter("answers_cancelled_total", "Answers whose client left.",
+               number(metrics.cancelled_answers));
+  text.Counter("answers_failed_total", "Answers that failed in the server.",
+               number(metrics.failed_answers));
+  text.Counter("prompt_tokens_total", "Tokens of prompts that were computed.",
+               number(metrics.prompt_tokens));
+  text.Counter("prompt_tokens_cached_total", "Tokens of prompts that the KV cache had.",
+               number(metrics.cached_tokens));
+  text.Counter("prompt_seconds_total", "Time for prompts, with waiting for other answers.",
+               number(metrics.prompt_microseconds) / 1e6);
+  text.Counter("tokens_predicted_total", "Tokens that were generated.",
+               number(metrics.completion_tokens));
+  text.Counter("tokens_predicted_seconds_total", "Time for generating them.",
+               number(metrics.completion_microseconds) / 1e6);
+  text.Counter("tokens_drafted_total", "Drafts that the model ran.",
+               number(metrics.drafted_tokens));
+  text.Counter("tokens_drafted_accepted_total", "Drafts that were right.",
+               number(metrics.accepted_tokens));
+}
+
+void AddMemory(MetricsText& text, const ApiState& state) {
+  const Engine& engine = state.engine;
+  const auto number = [](uint64_t count) { return static_cast<double>(count); };
+  const auto pages = [&](size_t tokens) {
+    return number((tokens + kKvPageTokens - 1) / kKvPageTokens);
+  };
+  const Scheduler::Stats stats = state.engine.scheduler().stats();
+  const MemoryPlan& plan = engine.memory_plan();
+  const platform::MemoryUsage usage = platform::ReadMemoryUsage();
+  text.Gauge("kv_cache_tokens", "Tokens in the KV cache; those of two sequences count twice.",
+             number(stats.num_kept_tokens));
+  text.Gauge("kv_cache_pages", "Pages of the KV cache.",
+             pages(state.engine.decoder().cache_tokens()));
+  text.Gauge("kv_page_tokens", "Tokens of a page.", number(kKvPageTokens));
+  text.Counter("kv_cache_shared_tokens_total", "Tokens found in another sequence.",
+               number(stats.num_shared_tokens));
+  text.Gauge("memory_private_bytes", "Private memory.", number(usage.private_bytes));
+  text.Gauge("memory_private_planned_bytes", "Private memory by the plan.",
+             number(plan.private_bytes()));
+  text.Gauge("memory_mapped_bytes", "Resident pages of files.", number(usage.file_mapped_bytes));
+  text.Gauge("memory_mapped_planned_bytes", "Resident pages of files by the plan.",
+             number(plan.mapped_bytes()));
+}
+
+}  // namespace
+
+void HandleMetrics(Exchange& exchange) {
+  MetricsText text;
+  AddWork(text, exchange.state);
+  AddAnswers(text, exchange.state.metrics);
+  AddMemory(text, exchange.state);
+  Response(exchange.http, exchange.style)
+      .SendText("text/plain; version=0.0.4; charset=utf-8", text.Take());
+}
+
+}  // namespace cria::server

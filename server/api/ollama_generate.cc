@@ -1,0 +1,94 @@
+// POST /api/generate
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "server/api/answer_job.h"
+#include "server/api/ollama_json.h"
+#include "server/api/ollama_writer.h"
+#include "server/api/paths.h"
+#include "server/api/prompts.h"
+#include "server/api/request_error.h"
+#include "server/api/thinking_fields.h"
+#include "server/api/unsupported_fields.h"
+
+namespace cria::server {
+namespace {
+
+class OllamaTextWriter final : public OllamaWriter {
+ public:
+  using OllamaWriter::OllamaWriter;
+
+  void OnText(AnswerPart part, std::string_view text) override {
+    const bool is_answer = part == AnswerPart::kAnswer;
+    if (!is_streamed()) {
+      (is_answer ? text_ : thinking_) += text;
+    } else if (is_answer) {
+      SendPart({{"response", text}});
+    } else {
+      SendPart({{"response", ""}, {"thinking", text}});
+    }
+  }
+  void OnCall(size_t, const std::string&, const std::string&) override {}
+  void OnArguments(size_t, std::string_view) override {}
+
+  void EndChoice(const AnswerEnd& end) override {
+    Json content = {{"response", text_}};
+    if (!thinking_.empty()) content["thinking"] = thinking_;
+    SendEnd(content, end);
+  }
+
+ private:
+  void SendTokens() override { SendPart({{"response", ""}}); }
+
+  std::string text_;
+  std::string thinking_;
+};
+
+struct OllamaGenerateBody {
+  ChatRequest chat;  // The prompt is its last message.
+  bool is_raw = false;
+  bool is_streamed = true;
+};
+
+// Nothing if there is nothing to answer, and that was said.
+std::optional<OllamaGenerateBody> ReadOllamaGenerate(Exchange& exchange) {
+  const Json body = TakeBody(exchange);
+  const Fields fields(body);
+  RefuseUnsupportedInOllamaGenerate(fields);
+  std::string prompt = fields.String("prompt").value_or("");
+  std::string system = fields.String("system").value_or("");
+  OllamaGenerateBody read = {.is_raw = fields.Bool("raw").value_or(false),
+                             .is_streamed = fields.Bool("stream").value_or(true)};
+  read.chat.options = ReadOllamaOptions(exchange.state, fields);
+  if (prompt.empty()) {
+    SendOllamaLoaded(exchange, fields, {{"response", ""}});
+    return std::nullopt;
+  }
+  if (read.is_raw && !system.empty()) {
+    RefuseField("system", "is not supported together with raw");
+  }
+  if (!system.empty()) read.chat.messages.push_back({"system", std::move(system)});
+  read.chat.messages.push_back({"user", std::move(prompt)});
+  if (!read.is_raw) {
+    ReadOllamaThink(exchange.state.engine.chat_template(), fields, read.chat);
+  }
+  return read;
+}
+
+}  // namespace
+
+void HandleOllamaGenerate(Exchange& exchange) {
+  std::optional<OllamaGenerateBody> body = ReadOllamaGenerate(exchange);
+  if (!body) return;
+  ApiState& state = exchange.state;
+  Submit(exchange, [&](Response& response) {
+    OllamaTextWriter writer(state, response, body->is_streamed);
+    if (!body->is_raw) return AnswerChat(state, std::move(body->chat), response, writer);
+    const PromptText prompt = {.text = std::move(body->chat.messages.back().content)};
+    AnswerTexts(state, EncodePrompts(state.engine, {prompt}), body->chat.options, response, writer);
+  });
+}
+
+}  // namespace cria::server

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "server/api/answer_job.h"
+#include "server/api/fields.h"
+#include "server/api/json_body.h"
+
+namespace cria::server {
+
+// The time as ollama writes it: RFC 3339, in UTC.
+std::string TimeText(std::chrono::system_clock::time_point time);
+
+// What ollama's answers begin with: {"model", "created_at"}.
+Json OllamaHead(const ApiState& state);
+
+// Answers a request that has nothing to answer. It asks to load the model, or with a `keep_alive`
+// of 0 to free it; here, the model stays loaded as long as the server runs.
+void SendOllamaLoaded(Exchange& exchange, const Fields& request, const Json& content);
+
+// ollama's `options`, `format`, and the fields that its two requests for answers share. If num_ctx
+// is more than the context of this server, that is told once.
+AnswerOptions ReadOllamaOptions(ApiState& state, const Fields& request);
+
+// {"family", "format", …}
+Json OllamaDetails(const ApiState& state);
+
+}  // namespace cria::server

@@ -1,0 +1,37 @@
+#pragma once
+
+#include "server/api/api_state.h"
+
+namespace cria::server {
+
+// A path, whose last part may be '*', and what answers it.
+struct PathRoute {
+  const char* method;
+  const char* path;
+  PathHandler handle;
+  Response::Style style = Response::Style::kOpenAi;
+};
+
+// OpenAI's.
+void HandleOpenAiChat(Exchange& exchange);
+void HandleOpenAiCompletions(Exchange& exchange);
+void HandleOpenAiModels(Exchange& exchange);
+void HandleOpenAiModel(Exchange& exchange);
+// llama-server's.
+void HandleTokenize(Exchange& exchange);
+void HandleDetokenize(Exchange& exchange);
+void HandleApplyTemplate(Exchange& exchange);
+void HandleHealth(Exchange& exchange);
+void HandleProps(Exchange& exchange);
+void HandleMetrics(Exchange& exchange);
+void HandleSlots(Exchange& exchange);
+void HandleSlotAction(Exchange& exchange);
+// ollama's.
+void HandleOllamaChat(Exchange& exchange);
+void HandleOllamaGenerate(Exchange& exchange);
+void HandleOllamaTags(Exchange& exchange);
+void HandleOllamaShow(Exchange& exchange);
+void HandleOllamaPs(Exchange& exchange);
+void HandleOllamaVersion(Exchange& exchange);
+
+}  // namespace cria::server

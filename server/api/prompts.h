@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "llm/engine.h"
+#include "server/api/answer_job.h"
+#include "server/api/fields.h"
+
+namespace cria::server {
+
+// A prompt as a request has it: a text, or tokens.
+struct PromptText {
+  std::string text;
+  std::vector<int32_t> tokens;  // Empty: the text counts.
+};
+
+// The field `prompt`: a text, a list of token ids, or a list of either.
+std::vector<PromptText> ReadPrompts(const Fields& request, size_t vocab_size);
+// The text of the prompt, without control tokens.
+std::string TextOf(const Engine& engine, const PromptText& prompt);
+
+// In texts, the names of control tokens become these tokens: programs write whole templates here.
+std::vector<TextPrompt> EncodePrompts(const Engine& engine, const std::vector<PromptText>& prompts);
+
+}  // namespace cria::server

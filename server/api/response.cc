@@ -1,0 +1,87 @@
+#include "server/api/response.h"
+
+#include <array>
+#include <utility>
+
+namespace cria::server {
+
+bool Response::is_gone() const {
+  return is_stuck_ || http_->gone().load(std::memory_order_relaxed);
+}
+
+void Response::Send(const Json& value, int status) {
+  state_ = State::kOver;
+  http_->Send(status, kJsonContentType, Written(value));
+}
+
+void Response::SendText(std::string_view content_type, std::string text) {
+  state_ = State::kOver;
+  http_->Send(200, content_type, std::move(text));
+}
+
+void Response::BeginText() {
+  state_ = State::kText;
+  text_begin_ = std::chrono::steady_clock::now();
+  http_->Begin(200, kJsonContentType);
+}
+
+void Response::WriteText(std::string_view part) {
+  constexpr std::chrono::seconds kTurnTimeout{5};
+  if (is_stuck_) return;
+  const bool is_late = turn_ && std::chrono::steady_clock::now() > text_begin_ + kTurnTimeout;
+  is_stuck_ = is_late || !http_->Write(part);
+}
+
+void Response::EndText() {
+  state_ = State::kOver;
+  // Otherwise the answer would look complete.
+  if (!is_stuck_) http_->End();
+}
+
+void Response::WriteValue(const std::string& value) {
+  if (is_stuck_) return;
+  const std::string text = style_ == Style::kOpenAi ? "data: " + value + "\n\n" : value + "\n";
+  is_stuck_ = !http_->Write(text);
+}
+
+void Response::Stream(const Json& value) {
+  if (state_ == State::kNew) {
+    // Proxies must not gather what is to be shown at once.
+    const std::array<HttpAnswer::Header, 2> headers = {
+        {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}}};
+    http_->Begin(200, style_ == Style::kOpenAi ? "text/event-stream" : "application/x-ndjson",
+                 headers);
+    state_ = State::kStreaming;
+  }
+  WriteValue(Written(value));
+}
+
+void Response::EndStream() {
+  if (style_ == Style::kOpenAi) WriteValue("[DONE]");
+  state_ = State::kOver;
+  http_->End();
+}
+
+void Response::Fail(const RequestError& error) {
+  const std::string body = style_ == Style::kOpenAi ? ErrorBody(error) : OllamaErrorBody(error);
+  switch (state_) {
+    case State::kNew: {
+      const std::array<HttpAnswer::Header, 1> retry = {{{"Retry-After", "1"}}};
+      const bool may_retry = error.status() == 429 || error.status() == 503;
+      http_->Send(error.status(), kJsonContentType, body,
+                  may_retry ? std::span<const HttpAnswer::Header>(retry)
+                            : std::span<const HttpAnswer::Header>());
+      break;
+    }
+    case State::kStreaming:
+      WriteValue(body);
+      http_->End();
+      break;
+    case State::kText:  // The client sees that it ends early.
+    case State::kOver:
+      break;
+  }
+  state_ = State::kOver;
+}
+
+}  // namespace cria::server

@@ -1,0 +1,19 @@
+#pragma once
+
+#include "server/api/answer_request.h"
+#include "server/api/fields.h"
+#include "text/chat_template.h"
+
+namespace cria::server {
+
+// Whether the model reasons before its answer, as each API says it. These set variables of the
+// chat template. Reasoning is refused, under the name of the field that asks for it, if the
+// template cannot turn it on.
+
+// `enable_thinking`, also in chat_template_kwargs, and OpenAI's `reasoning_effort`, also as
+// reasoning.effort. chat_template_kwargs must have been read.
+void ReadThinking(const ChatTemplate& chat_template, const Fields& fields, ChatRequest& request);
+// ollama's `think`: true, false, "low", "medium", "high" or "max".
+void ReadOllamaThink(const ChatTemplate& chat_template, const Fields& fields, ChatRequest& request);
+
+}  // namespace cria::server

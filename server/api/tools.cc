@@ -1,0 +1,122 @@
+#include "server/api/tools.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "core/format.h"
+#include "server/api/json_bounds.h"
+#include "server/api/request_error.h"
+#include "server/api/unique_id.h"
+
+namespace cria::server {
+namespace {
+
+// OpenAI's names have 64 characters at most. Those of ours are also what a grammar has as a
+// literal.
+bool IsToolName(std::string_view name) {
+  constexpr size_t kMaxBytes = 128;
+  const auto is_name_character = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || c == '.' || c == ':' || c == '/';
+  };
+  return !name.empty() && name.size() <= kMaxBytes && std::ranges::all_of(name, is_name_character);
+}
+
+Tool ReadTool(const Json& definition, const std::string& path) {
+  const Fields fields(definition, path);
+  if (fields.String("type").value_or("function") != "function") {
+    RefuseField(fields.PathOf("type"), "is not \"function\", the only type that is supported",
+                "unsupported_parameter");
+  }
+  const std::optional<Fields> function = fields.Object("function");
+  if (!function) RefuseField(fields.PathOf("function"), "is missing");
+  Tool tool = {.name = function->RequiredString("name")};
+  if (!IsToolName(tool.name)) {
+    RefuseField(function->PathOf("name"), "must have 1 to 128 letters, digits or any of _ - . : /");
+  }
+  static_cast<void>(function->String("description"));
+  const std::optional<Fields> parameters = function->Object("parameters");
+  const bool is_large = parameters && CountValues(parameters->json()) > kMaxToolValues;
+  Json schema = parameters && !is_large ? parameters->json() : Json::object();
+  // Without parameters, the arguments are an empty object.
+  if (schema.empty() && !is_large) {
+    schema = {{"type", "object"}, {"properties", Json::object()}, {"additionalProperties", false}};
+  }
+  // Arguments are always an object.
+  if (parameters && parameters->json().value("type", Json("object")) != Json("object")) {
+    RefuseField(parameters->PathOf("type"), "is not \"object\"");
+  }
+  schema["type"] = "object";
+  tool.is_strict = function->Bool("strict").value_or(false);
+  if (is_large && tool.is_strict) {
+    RefuseField(parameters->path(),
+                Format("has more than {} values, which cannot be enforced", kMaxToolValues));
+  }
+  tool.parameters = is_large ? kAnyObjectSchema : Written(schema);
+  return tool;
+}
+
+// Keeps the one tool that tool_choice names.
+void ChooseTool(ToolUse& use, const Fields& choice) {
+  if (choice.String("type").value_or("function") != "function") {
+    RefuseField(choice.PathOf("type"), "is not \"function\"", "unsupported_parameter");
+  }
+  const std::optional<Fields> function = choice.Object("function");
+  if (!function) RefuseField(choice.PathOf("function"), "is missing");
+  const std::string name = function->RequiredString("name");
+  const auto chosen = std::ranges::find(use.tools, name, &Tool::name);
+  if (chosen == use.tools.end()) {
+    RefuseField(function->PathOf("name"), Format("is \"{}\", which is none of the tools", name));
+  }
+  Tool tool = std::move(*chosen);
+  use.tools.clear();
+  use.tools.push_back(std::move(tool));
+  use.choice = ToolUse::Choice::kRequired;
+  use.is_parallel = false;
+}
+
+void ReadChoice(ToolUse& use, const Fields& request) {
+  const Json* const choice = request.Find("tool_choice");
+  use.choice = use.tools.empty() ? ToolUse::Choice::kNone : ToolUse::Choice::kAuto;
+  if (choice == nullptr) return;
+  if (choice->is_object()) return ChooseTool(use, Fields(*choice, request.PathOf("tool_choice")));
+  const std::string name = choice->is_string() ? choice->get<std::string>() : std::string();
+  if (name == "none") {
+    use.choice = ToolUse::Choice::kNone;
+  } else if (name == "required" || name == "any") {
+    if (use.tools.empty()) RefuseField("tool_choice", "requires a call, but there are no tools");
+    use.choice = ToolUse::Choice::kRequired;
+  } else if (name != "auto") {
+    RefuseField("tool_choice", R"(is not "none", "auto", "required" or an object with a function)");
+  }
+}
+
+}  // namespace
+
+ToolUse ReadTools(const Fields& request) {
+  ToolUse use;
+  use.is_parallel = request.Bool("parallel_tool_calls").value_or(true);
+  if (const Json* const tools = request.List("tools"); tools != nullptr && !tools->empty()) {
+    if (tools->size() > ToolUse::kMaxTools) {
+      RefuseField("tools", Format("has more than {} tools", ToolUse::kMaxTools));
+    }
+    for (const Json& definition : *tools) {
+      const std::string path = Format("tools[{}]", use.tools.size());
+      Tool tool = ReadTool(definition, path);
+      if (std::ranges::contains(use.tools, tool.name, &Tool::name)) {
+        RefuseField(path + ".function.name", Format("\"{}\" is there twice", tool.name));
+      }
+      use.tools.push_back(std::move(tool));
+      use.definitions.push_back(Written(definition));
+    }
+  }
+  ReadChoice(use, request);
+  // A model that must not call anything is not told what it could call.
+  if (use.choice == ToolUse::Choice::kNone) use.definitions.clear();
+  return use;
+}
+
+std::string NewCallId() { return UniqueId(9); }
+
+}  // namespace cria::server

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/api/fields.h"
+#include "server/api/json_body.h"
+
+namespace cria::server {
+
+// A function that the model may ask for.
+struct Tool {
+  std::string name;
+  std::string parameters;  // A JSON Schema of an object, as text: values would take more memory.
+  bool is_strict = false;  // If the schema cannot be enforced, the request fails.
+};
+
+struct ToolUse {
+  enum class Choice : uint8_t { kNone, kAuto, kRequired };
+  static constexpr size_t kMaxTools = 128;
+
+  Choice choice = Choice::kNone;
+  bool is_parallel = true;               // Several calls in one answer.
+  std::vector<Tool> tools;               // The tools that may be called.
+  std::vector<std::string> definitions;  // The JSON of each as it was sent, for the template.
+
+  bool may_call() const { return choice != Choice::kNone && !tools.empty(); }
+};
+
+// What a schema that cannot be enforced becomes.
+inline constexpr const char* kAnyObjectSchema = R"({"type":"object"})";
+
+// Reads OpenAI's `tools`, `tool_choice` and `parallel_tool_calls`; ollama has only the first.
+ToolUse ReadTools(const Fields& request);
+
+// A call that the model has made.
+struct ToolCall {
+  std::string name;
+  std::string arguments;  // JSON.
+};
+
+// An id of nine letters and digits, the only form that every template accepts.
+std::string NewCallId();
+
+}  // namespace cria::server
