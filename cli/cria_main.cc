@@ -6,12 +6,12 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/commands.h"
-#include "cli/cria_commands.h"
+#include "cli/commands/commands.h"
+#include "cli/commands/cria_commands.h"
 #include "cli/messages.h"
 #include "cli/program_launcher.h"
-#include "cli/standard_streams.h"
 #include "cli/started_by_mpi.h"
+#include "cli/terminal/standard_streams.h"
 
 namespace {
 

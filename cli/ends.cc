@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "cli/messages.h"
-#include "cli/progress_bar.h"
+#include "cli/terminal/progress_bar.h"
 #include "core/output_file.h"
 
 namespace cria::cli {

@@ -5,8 +5,8 @@
 
 #include "cli/ends.h"
 #include "cli/messages.h"
-#include "cli/progress_bar.h"
 #include "cli/start_engine.h"
+#include "cli/terminal/progress_bar.h"
 
 namespace cria::cli {
 

@@ -2,8 +2,8 @@
 
 #include <cstdio>
 
-#include "cli/printable.h"
 #include "cli/remedy.h"
+#include "cli/terminal/printable.h"
 #include "cria/error.h"
 
 namespace cria::cli {

@@ -1,7 +1,7 @@
 #include "cli/remedy.h"
 
 #include "cli/model_name.h"
-#include "cli/shell_word.h"
+#include "cli/terminal/shell_word.h"
 #include "core/format.h"
 #include "core/remedy.h"
 #include "ops/kv_cache_view.h"

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "cli/memory_report.h"
+#include "cli/plan/memory_report.h"
 #include "llm/engine.h"
 
 namespace cria::cli {

@@ -7,7 +7,7 @@
 #include "cli/bench/bench_row.h"
 #include "cli/bench/memory_bench.h"
 #include "cli/bench/speed_bench.h"
-#include "cli/commands.h"
+#include "cli/commands/commands.h"
 #include "cli/flags/options.h"
 
 namespace cria::cli {

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "cli/bench/speed_test.h"
-#include "cli/printable.h"
 #include "cli/statistics.h"
+#include "cli/terminal/printable.h"
 #include "core/format.h"
 
 namespace cria::cli {

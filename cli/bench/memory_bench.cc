@@ -10,7 +10,7 @@
 #include "cli/bench/made_up_prompt.h"
 #include "cli/bench/parallel_sequences.h"
 #include "cli/engine_loader.h"
-#include "cli/memory_report.h"
+#include "cli/plan/memory_report.h"
 #include "core/format_bytes.h"
 #include "decode/open_sequence.h"
 #include "llm/generator.h"

@@ -9,9 +9,9 @@
 
 #include "cli/bench/read_bandwidth.h"
 #include "cli/engine_loader.h"
-#include "cli/progress_bar.h"
 #include "cli/report.h"
-#include "cli/terminal.h"
+#include "cli/terminal/progress_bar.h"
+#include "cli/terminal/terminal.h"
 #include "core/format.h"
 #include "decode/layer_products.h"
 #include "decode/open_sequence.h"

@@ -6,7 +6,7 @@
 
 #include "cli/bench/draft_comparison.h"
 #include "cli/bench/made_up_prompt.h"
-#include "cli/text_file.h"
+#include "cli/input/text_file.h"
 #include "core/format.h"
 #include "core/numeric.h"
 

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "cli/terminal_columns.h"
+#include "cli/terminal/terminal_columns.h"
 
 namespace cria::cli {
 

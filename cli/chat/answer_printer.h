@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "cli/chat/word_wrap.h"
-#include "cli/reasoning.h"
+#include "cli/input/reasoning.h"
 
 namespace cria::cli {
 

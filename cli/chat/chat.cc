@@ -10,11 +10,11 @@
 #include <span>
 #include <utility>
 
-#include "cli/left_out.h"
-#include "cli/printable.h"
-#include "cli/progress_bar.h"
+#include "cli/input/left_out.h"
 #include "cli/remedy.h"
-#include "cli/terminal.h"
+#include "cli/terminal/printable.h"
+#include "cli/terminal/progress_bar.h"
+#include "cli/terminal/terminal.h"
 #include "core/format.h"
 #include "core/platform.h"
 #include "llm/session_file.h"

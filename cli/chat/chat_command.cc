@@ -7,16 +7,16 @@
 #include "cli/chat/chat.h"
 #include "cli/chat/interactive_chat.h"
 #include "cli/chat/one_shot_chat.h"
-#include "cli/commands.h"
+#include "cli/commands/commands.h"
 #include "cli/engine_loader.h"
 #include "cli/flags/constraint_options.h"
 #include "cli/flags/generation_options.h"
 #include "cli/flags/options.h"
 #include "cli/flags/template_options.h"
-#include "cli/printable.h"
 #include "cli/report.h"
 #include "cli/start_engine.h"
-#include "cli/terminal.h"
+#include "cli/terminal/printable.h"
+#include "cli/terminal/terminal.h"
 
 namespace cria::cli {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "cli/chat/chat_settings.h"
 #include "cli/flags/nearest_name.h"
-#include "cli/printable.h"
 #include "cli/report.h"
+#include "cli/terminal/printable.h"
 #include "core/format.h"
 
 namespace cria::cli {

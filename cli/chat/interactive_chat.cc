@@ -14,9 +14,9 @@
 #include "cli/chat/chat_commands.h"
 #include "cli/chat/line_editor.h"
 #include "cli/chat/message_reader.h"
-#include "cli/printable.h"
-#include "cli/prompt_source.h"
+#include "cli/input/prompt_source.h"
 #include "cli/remedy.h"
+#include "cli/terminal/printable.h"
 #include "core/format.h"
 #include "core/platform.h"
 

@@ -18,7 +18,7 @@
 #include "cli/chat/signal_watch.h"
 #include "cli/chat/typed_history.h"
 #include "cli/ends.h"
-#include "cli/terminal.h"
+#include "cli/terminal/terminal.h"
 
 namespace cria::cli {
 namespace {

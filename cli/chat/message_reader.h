@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "cli/chat/line_editor.h"
-#include "cli/text_file.h"
+#include "cli/input/text_file.h"
 
 namespace cria::cli {
 

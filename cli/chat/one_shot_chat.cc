@@ -4,9 +4,9 @@
 #include <string_view>
 #include <utility>
 
+#include "cli/input/messages_file.h"
+#include "cli/input/text_file.h"
 #include "cli/messages.h"
-#include "cli/messages_file.h"
-#include "cli/text_file.h"
 #include "core/format.h"
 
 namespace cria::cli {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cli/chat/chat.h"
-#include "cli/prompt_source.h"
+#include "cli/input/prompt_source.h"
 #include "cria/error.h"
 
 namespace cria::cli {

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "cli/ends.h"
-#include "cli/printable.h"
-#include "cli/progress_bar.h"
+#include "cli/terminal/printable.h"
+#include "cli/terminal/progress_bar.h"
 #include "converter/convert.h"
 #include "converter/hub/checkpoint_name.h"
 #include "core/format.h"

@@ -3,7 +3,7 @@
 #include <cstdio>
 
 #include "cli/convert/scheme_table.h"
-#include "cli/printable.h"
+#include "cli/terminal/printable.h"
 #include "core/format.h"
 
 namespace cria::cli {

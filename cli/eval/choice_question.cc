@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "cli/json_document.h"
+#include "cli/input/json_document.h"
 #include "core/format.h"
 
 namespace cria::cli {

@@ -8,18 +8,18 @@
 #include <utility>
 #include <vector>
 
-#include "cli/commands.h"
+#include "cli/commands/commands.h"
 #include "cli/engine_loader.h"
 #include "cli/eval/choice_evaluation.h"
 #include "cli/eval/evaluation_summary.h"
 #include "cli/eval/prediction_table.h"
 #include "cli/eval/text_evaluation.h"
 #include "cli/flags/options.h"
-#include "cli/left_out.h"
-#include "cli/progress_bar.h"
+#include "cli/input/left_out.h"
+#include "cli/input/text_file.h"
 #include "cli/report.h"
 #include "cli/start_engine.h"
-#include "cli/text_file.h"
+#include "cli/terminal/progress_bar.h"
 #include "core/format.h"
 #include "core/format_bytes.h"
 

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "cli/text_file.h"
+#include "cli/input/text_file.h"
 #include "core/format.h"
 #include "grammar/gbnf.h"
 #include "grammar/json_schema.h"

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cli/flags/command_line.h"
-#include "cli/memory_report.h"
+#include "cli/plan/memory_report.h"
 #include "llm/conversation.h"
 #include "llm/engine.h"
 

@@ -16,15 +16,15 @@
 #include <utility>
 #include <vector>
 
-#include "cli/cria_commands.h"
+#include "cli/commands/cria_commands.h"
 #include "cli/messages.h"
 #include "cli/mpi/rank_options.h"
 #include "cli/mpi/rank_plan.h"
 #include "cli/serve/shutdown_signals.h"
-#include "cli/standard_streams.h"
 #include "cli/start_engine.h"
 #include "cli/started_by_mpi.h"
-#include "cli/terminal.h"
+#include "cli/terminal/standard_streams.h"
+#include "cli/terminal/terminal.h"
 #include "core/format.h"
 #include "core/platform_threads.h"
 #include "mpi/launcher.h"

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "cli/program_memory.h"
+#include "cli/plan/program_memory.h"
 #include "llm/memory_plan.h"
 
 namespace cria::cli {

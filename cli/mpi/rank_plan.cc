@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "cli/board_name.h"
 #include "cli/mpi/mpi_memory.h"
-#include "cli/program_memory.h"
+#include "cli/plan/board_name.h"
+#include "cli/plan/program_memory.h"
 #include "core/format.h"
 #include "core/format_bytes.h"
 #include "model/model_outline.h"

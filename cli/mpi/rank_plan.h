@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <string>
 
-#include "cli/memory_report.h"
+#include "cli/plan/memory_report.h"
 #include "cria/error.h"
 #include "llm/engine.h"
 #include "model/model_file.h"

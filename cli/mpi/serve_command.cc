@@ -1,7 +1,7 @@
 #include <memory>
 #include <utility>
 
-#include "cli/commands.h"
+#include "cli/commands/commands.h"
 #include "cli/serve/serve.h"
 #include "cli/serve/serve_options.h"
 

@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "cli/engine_loader.h"
-#include "cli/printable.h"
+#include "cli/plan/server_memory.h"
 #include "cli/report.h"
 #include "cli/serve/served_paths.h"
 #include "cli/serve/shutdown_signals.h"
-#include "cli/server_memory.h"
+#include "cli/terminal/printable.h"
 #include "core/format.h"
 #include "server/api/tool_format.h"
 #include "server/http/http_server.h"

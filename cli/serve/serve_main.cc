@@ -9,8 +9,8 @@
 #include "cli/messages.h"
 #include "cli/serve/serve.h"
 #include "cli/serve/serve_options.h"
-#include "cli/standard_streams.h"
 #include "cli/started_by_mpi.h"
+#include "cli/terminal/standard_streams.h"
 #include "core/platform.h"
 
 namespace {
