@@ -44,6 +44,8 @@ struct RankedLoader::Order {
   uint64_t num_batch_threads;
   uint64_t context_tokens;
   uint64_t num_sequences;
+  uint64_t num_kept_sequences;  // UINT64_MAX: absent.
+  uint64_t num_free_kept_sequences;
   uint64_t chunk_tokens;
   uint64_t min_logit_rows;
   uint64_t min_revocable_tokens;
@@ -113,6 +115,9 @@ Status RankedLoader::SendOrder(const std::string& path, const EngineOptions& opt
       .num_batch_threads = options.num_batch_threads,
       .context_tokens = options.context_tokens,
       .num_sequences = options.num_sequences,
+      .num_kept_sequences =
+          options.num_kept_sequences ? uint64_t{*options.num_kept_sequences} : UINT64_MAX,
+      .num_free_kept_sequences = options.num_free_kept_sequences,
       .chunk_tokens = options.chunk_tokens,
       .min_logit_rows = options.min_logit_rows,
       .min_revocable_tokens = options.min_revocable_tokens,
@@ -151,6 +156,8 @@ Result<std::optional<EngineOptions>> RankedLoader::ReceiveOrder(std::string& pat
   options.num_batch_threads = order.num_batch_threads;
   options.context_tokens = order.context_tokens;
   options.num_sequences = order.num_sequences;
+  if (order.num_kept_sequences != UINT64_MAX) options.num_kept_sequences = order.num_kept_sequences;
+  options.num_free_kept_sequences = order.num_free_kept_sequences;
   options.chunk_tokens = order.chunk_tokens;
   options.min_logit_rows = order.min_logit_rows;
   options.min_revocable_tokens = order.min_revocable_tokens;

@@ -59,6 +59,7 @@ void AddPlanCommand(CommandLine& program) {
           [&values = *options] {
             values.serves = true;
             values.engine.num_sequences = kServerSequences;
+            values.engine.num_free_kept_sequences = kServerKeptPrompts;
           },
           "Plan for cria-serve: with connections, requests and answers, and with -np 4 unless it "
           "is given")
@@ -67,6 +68,7 @@ void AddPlanCommand(CommandLine& program) {
   AddDraftOptions(command, options->engine);
   AddConstraintOptions(command, options->constraint);
   AddServerBounds(command, options->bounds, options->max_waiting);
+  AddKeptPrompts(command, options->engine);
   command.SetAction([options] {
     options->engine.max_constraints = options->constraint.is_given() ? 1 : 0;
     return Plan(*options);

@@ -3,8 +3,10 @@
 #include <charconv>
 #include <cstdint>
 #include <functional>
+#include <string>
 
 #include "cli/flags/byte_count.h"
+#include "cli/flags/server_options.h"
 
 namespace cria::cli {
 namespace {
@@ -87,6 +89,21 @@ void AddContextOptions(CommandLine& command, EngineOptions& options, KvType kv_t
           "--no-pack-cache", [&packing] { packing.cache_folder.clear(); },
           "Pack into memory at every start and keep nothing on disk")
       .Group(group);
+}
+
+void AddKeptPrompts(CommandLine& command, EngineOptions& options) {
+  command
+      .Add(
+          "--kept-prompts", "UINT",
+          [&options](std::string_view text) {
+            return ReadWholeNumber(text,
+                                   [&](size_t number) { options.num_kept_sequences = number; });
+          },
+          "Texts of earlier requests that stay in the KV cache beside those of -np, while it has "
+          "room (default: " +
+              std::to_string(kServerKeptPrompts) +
+              ", but 0 for models with windows or recurrent layers, where each takes memory)")
+      .Group(kServerGroup);
 }
 
 void AddEngineOptions(CommandLine& command, EngineOptions& options, KvType kv_type) {

@@ -18,6 +18,8 @@ void AddContextOptions(CommandLine& command, EngineOptions& options,
                        KvType kv_type = KvType::kInt8);
 // These options, a file of packed weights, and the memory limits.
 void AddEngineOptions(CommandLine& command, EngineOptions& options, KvType kv_type = KvType::kInt8);
+// --kept-prompts of a server.
+void AddKeptPrompts(CommandLine& command, EngineOptions& options);
 void AddPlanOptions(CommandLine& command, PlanArguments& arguments);
 // The folder of packed weights; its default is a folder of the system for caches.
 Option& AddPackCacheOption(CommandLine& command, std::string& folder);

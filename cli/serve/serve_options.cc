@@ -64,6 +64,7 @@ void AddAccessOptions(CommandLine& program, ServeOptions& options) {
 void AddServeOptions(CommandLine& program, ServeOptions& options) {
   // Several clients are what a server is for.
   options.engine.num_sequences = kServerSequences;
+  options.engine.num_free_kept_sequences = kServerKeptPrompts;
   AddModelOption(program, options.model_path);
   program
       .AddText("--alias", options.alias, "The name of the model for clients; default: the model's")
@@ -75,6 +76,7 @@ void AddServeOptions(CommandLine& program, ServeOptions& options) {
       .Metavar("FOLDER");
   AddAccessOptions(program, options);
   AddServerBounds(program, options.bounds, options.max_waiting);
+  AddKeptPrompts(program, options.engine);
   program
       .AddNumber("--timeout", options.timeout_seconds,
                  "Seconds in which a request must come, and for which an answer waits for a "

@@ -20,7 +20,7 @@ size_t MaxSequenceTokens(const ModelConfig& config, const DecoderOptions& option
 
 KvPages::Shape ShapeOfKvPages(const ModelConfig& config, const DecoderOptions& options) {
   KvPages::Shape shape = {.num_pages = NumKvPages(options.context_tokens),
-                          .num_sequences = options.num_sequences,
+                          .num_sequences = options.num_sequences + options.num_kept_sequences,
                           .sequence_tokens = MaxSequenceTokens(config, options),
                           .chunk_tokens = EffectiveOptions(options).chunk_tokens,
                           .windows = {},
@@ -35,6 +35,10 @@ Status ValidateDecoderOptions(const ModelConfig& config, const DecoderOptions& o
   if (options.num_sequences == 0 || options.num_sequences > kMaxSequences) {
     return Fail(ErrorCode::kUsage,
                 Format("{} sequences are outside 1 to {}", options.num_sequences, kMaxSequences));
+  }
+  if (options.num_kept_sequences > kMaxKeptSequences) {
+    return Fail(ErrorCode::kUsage, Format("{} sequences that are kept are outside 0 to {}",
+                                          options.num_kept_sequences, kMaxKeptSequences));
   }
   const uint64_t longest = uint64_t{config.longest_context()} * options.num_sequences;
   if (options.context_tokens == 0 || options.context_tokens > longest) {

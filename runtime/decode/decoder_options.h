@@ -12,6 +12,9 @@ namespace cria {
 // Maximum number of sequences of a decoder.
 inline constexpr size_t kMaxSequences = 256;
 
+// Maximum number of further sequences that only keep what they have.
+inline constexpr size_t kMaxKeptSequences = 1024;
+
 struct DecoderOptions {
   size_t context_tokens = 2048;  // Of all sequences together.
   size_t chunk_tokens = 128;     // Maximum number of tokens that one Forward takes.
@@ -19,6 +22,9 @@ struct DecoderOptions {
   // Maximum number of sequences that share the context. Each may be as long as the context, or as
   // the model's longest.
   size_t num_sequences = 1;
+  // So many more sequences only keep what they have, for texts that begin like them later: they are
+  // never run beside as many others.
+  size_t num_kept_sequences = 0;
   // Maximum number of rows of logits that one product computes, but at least one for each sequence.
   // Only the time of more rows than these depends on it. More than chunk_tokens are as many as
   // chunk_tokens.

@@ -92,6 +92,8 @@ class Sequences {
     if (states_) states_->ClearCopies();
   }
 
+  // How many can be open at once.
+  size_t max_open() const { return num_sequences_; }
   size_t num_tokens(SequenceId sequence) const { return pages_.num_tokens(sequence); }
 
   const KvPages& pages() const { return pages_; }

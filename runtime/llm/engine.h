@@ -34,6 +34,11 @@ struct EngineOptions {
   // shorter; kModelsOwnContext: the model's own length.
   size_t context_tokens = 0;
   size_t num_sequences = DecoderOptions{}.num_sequences;  // How many sessions run at once.
+  // How many more texts stay in the cache while there is room (SequenceSlots); absent: as many as
+  // `num_free_kept_sequences`, or none for a model whose sequences have memory of their own,
+  // because it has windows or recurrent layers.
+  std::optional<size_t> num_kept_sequences;
+  size_t num_free_kept_sequences = 0;
   // Of earlier lengths, of all sequences together, for models whose sequences could not become
   // shorter without them; absent: two, and two for each sequence.
   std::optional<size_t> num_checkpoints;

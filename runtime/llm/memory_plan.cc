@@ -9,6 +9,7 @@
 #include "decode/embedding.h"
 #include "llm/constraint.h"
 #include "llm/sampler.h"
+#include "llm/sequence_slots.h"
 #include "model/file_layout.h"
 #include "xnn/linear.h"
 #include "xnn/packed_file_writer.h"
@@ -123,7 +124,9 @@ Result<MemoryDemand> DemandOf(const ModelOutline& model, const MemoryPlanOptions
   // The tokens of a session, and of each sequence in the cache.
   const size_t context = MaxSequenceTokens(model.config, options.decoder);
   const uint64_t session =
-      kHeapBytes + (1 + uint64_t{options.decoder.num_sequences}) * context * sizeof(int32_t) +
+      kHeapBytes + context * sizeof(int32_t) +
+      SequenceSlots::TextBytes(options.decoder.num_sequences + options.decoder.num_kept_sequences,
+                               context) +
       Drafting::MemoryBytes(options.drafts, context) + BytesOfTexts(options, model.config);
   const uint64_t constraints = BytesOfConstraints(options.max_constraints, model.config.vocab_size);
 

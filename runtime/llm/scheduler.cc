@@ -59,13 +59,18 @@ Result<size_t> Scheduler::Begin(Seat& seat, const SequenceSlots::Request& reques
 }
 
 void Scheduler::AdmitWaiting() {
-  while (first_admission_ != nullptr) {
-    Admission& first = *first_admission_;
-    const Result<bool> admitted = slots_.Admit(first.seat.holder_, first.request);
+  for (Admission** next = &first_admission_; *next != nullptr;) {
+    Admission& waiting = **next;
+    // Who waits for what another session reads lets others pass.
+    if (slots_.AwaitsReading(waiting.seat.holder_, waiting.request)) {
+      next = &waiting.next;
+      continue;
+    }
+    const Result<bool> admitted = slots_.Admit(waiting.seat.holder_, waiting.request);
     if (admitted && !*admitted) return;
-    if (!admitted) first.status = std::unexpected(admitted.error());
-    first_admission_ = first.next;
-    first.is_done = true;
+    if (!admitted) waiting.status = std::unexpected(admitted.error());
+    *next = waiting.next;
+    waiting.is_done = true;
     changed_.notify_all();
   }
 }

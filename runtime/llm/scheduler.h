@@ -128,7 +128,8 @@ class Scheduler {
   // The mutex is locked in all of these.
   // Waits until the model does not run. Until the mutex is unlocked, the caller may use the model.
   void AwaitModel(Lock& lock);
-  // Admits those who wait, as long as there is room for the first one.
+  // Admits those who wait, as long as there is room for the first one that does not wait for what
+  // another session reads.
   void AdmitWaiting();
   // Runs what is queued, unlocking the mutex meanwhile.
   void Lead(Lock& lock);

@@ -7,6 +7,9 @@
 namespace cria {
 namespace {
 
+// Whoever loses or gains fewer tokens, about a page, neither waits nor gets another sequence for
+// them.
+constexpr size_t kMinSharedTokens = kKvPageTokens;
 // A batch does not end at a checkpoint that spares others the reading of fewer tokens.
 constexpr size_t kMinCheckpointTokens = 16;
 
@@ -16,27 +19,63 @@ bool IsOutOfMemory(const Status& status) {
 
 }  // namespace
 
-SequenceSlots::SequenceSlots(TokenModel& model) : model_(model), slots_(model.max_sequences()) {
-  for (Slot& slot : slots_) slot.tokens.reserve(model.context_tokens());
+SequenceSlots::SequenceSlots(TokenModel& model)
+    : model_(model), slots_(model.sequences().max_open()) {
+  for (Slot& slot : slots_) {
+    slot.tokens.reserve(model.context_tokens());
+    if (slots_.size() > 1) slot.reading.reserve(model.context_tokens());
+  }
+}
+
+uint64_t SequenceSlots::TextBytes(size_t num_sequences, size_t context_tokens) {
+  const uint64_t num_texts = uint64_t{num_sequences} * (num_sequences > 1 ? 2 : 1);
+  return num_texts * context_tokens * sizeof(int32_t);
+}
+
+SequenceSlots::Match SequenceSlots::FindSource(const Holder& holder,
+                                               std::span<const int32_t> tokens, Slot*& source) {
+  source = holder.slot;
+  Match match = source == nullptr ? Match() : FindMatch(*source, holder, tokens);
+  if (holder.is_active) return match;
+  for (Slot& slot : slots_) {
+    const Match found = FindMatch(slot, holder, tokens);
+    match.num_equal = std::max(match.num_equal, found.num_equal);
+    if (found.num_tokens <= match.num_tokens) continue;
+    source = &slot;
+    match.num_tokens = found.num_tokens;
+  }
+  return match;
+}
+
+bool SequenceSlots::AwaitsReading(const Holder& holder, const Request& request) {
+  if (holder.is_active || !request.reads) return false;
+  Slot* source = nullptr;
+  size_t most = FindSource(holder, request.tokens, source).num_tokens + kMinSharedTokens;
+  Slot* reader = nullptr;
+  for (Slot& slot : slots_) {
+    if (!slot.is_active() || slot.num_exact != slot.tokens.size()) continue;
+    const size_t common = CommonBeginning(slot.reading, request.tokens);
+    if (common < most || slot.tokens.size() >= common) continue;
+    most = common;
+    reader = &slot;
+  }
+  if (reader == nullptr) return false;
+  if (model_.sequences().has_checkpoints()) reader->checkpoints[1] = most;
+  return true;
 }
 
 Result<bool> SequenceSlots::Admit(Holder& holder, const Request& request) {
   const auto wanted = request.tokens;
-  Slot* source = holder.slot;
-  Match match = source == nullptr ? Match() : FindMatch(*source, holder, wanted);
-  size_t num_equal = match.num_equal;
   if (!holder.is_active) {
-    for (Slot& slot : slots_) {
-      const Match found = FindMatch(slot, holder, wanted);
-      num_equal = std::max(num_equal, found.num_equal);
-      if (found.num_tokens <= match.num_tokens) continue;
-      source = &slot;
-      match = found;
-    }
+    const auto num_active = std::ranges::count_if(slots_, &Slot::is_active);
+    if (static_cast<size_t>(num_active) >= model_.max_sequences()) return false;
+    LeaveTokens(holder, wanted);
   }
+  Slot* source = nullptr;
+  const Match match = FindSource(holder, wanted, source);
   const size_t common = match.num_tokens;
   if (holder.slot == nullptr) {
-    Slot* const chosen = ChooseSlot(source);
+    Slot* const chosen = ChooseSlot(source, common);
     if (chosen == nullptr) return false;
     if (!chosen->sequence) {
       CRIA_ASSIGN_OR_RETURN(chosen->sequence, model_.sequences().Open());
@@ -52,15 +91,18 @@ Result<bool> SequenceSlots::Admit(Holder& holder, const Request& request) {
     }
   }
   Slot& slot = *holder.slot;
-  slot.last_use = ++num_uses_;
+  Use(slot);
   CRIA_RETURN_IF_ERROR(Truncate(slot, common));
   CRIA_ASSIGN_OR_RETURN(const bool is_reserved, Reserve(slot, request));
   holder.is_active = holder.is_active || is_reserved;
+  if (request.reads && slots_.size() > 1 && is_reserved) {
+    slot.reading.assign(wanted.begin(), wanted.end());
+  }
   if (model_.sequences().has_checkpoints() && common < request.prompt_tokens) {
     // What is read now may be undone.
     CRIA_RETURN_IF_ERROR(AddCheckpoint(slot));
     // Where two texts part, a third one may part from both.
-    slot.checkpoints = {request.prompt_tokens, num_equal, request.kept_tokens};
+    slot.checkpoints = {request.prompt_tokens, match.num_equal, request.kept_tokens};
   }
   return is_reserved;
 }
@@ -69,7 +111,8 @@ void SequenceSlots::Release(Holder& holder) {
   if (!holder.is_active) return;
   holder.is_active = false;
   Slot& slot = *holder.slot;
-  slot.last_use = ++num_uses_;
+  Use(slot);
+  slot.reading.clear();
   // This takes less than before, which cannot fail.
   static_cast<void>(Truncate(slot, slot.tokens.size()));
   model_.sequences().TryReserve(*slot.sequence, slot.tokens.size());
@@ -127,12 +170,14 @@ SequenceId SequenceSlots::Sequence(const Holder& holder) { return *holder.slot->
 
 Status SequenceSlots::Restore(Holder& holder, size_t tokens) {
   Slot& slot = *holder.slot;
+  slot.reading.clear();
   CRIA_RETURN_IF_ERROR(Truncate(slot, 0));
   return model_.sequences().Restore(*slot.sequence, tokens);
 }
 
 Status SequenceSlots::Drop(Holder& holder, size_t first, size_t count) {
   Slot& slot = *holder.slot;
+  slot.reading.clear();
   const size_t num_tokens = slot.tokens.size();
   if (first + count >= num_tokens) return Truncate(slot, std::min(first, num_tokens));
   Sequences& sequences = model_.sequences();
@@ -153,20 +198,50 @@ Status SequenceSlots::Drop(Holder& holder, size_t first, size_t count) {
   return {};
 }
 
-// Returns a slot whose holder is not active, or null. If the holder of `source` has left, it is
-// `source`; otherwise it is an empty slot or the one that was used least recently, and `source`
-// only if there is no other.
-SequenceSlots::Slot* SequenceSlots::ChooseSlot(Slot* source) {
-  if (source != nullptr && source->holder == nullptr) return source;
+SequenceSlots::Slot* SequenceSlots::ChooseSlot(const Slot* source, size_t common) {
   Slot* chosen = nullptr;
+  uint64_t least = 0;
   for (Slot& slot : slots_) {
     if (slot.is_active()) continue;
-    if (slot.tokens.empty()) return &slot;
-    const bool is_better = chosen == nullptr || chosen == source ||
-                           (&slot != source && slot.last_use < chosen->last_use);
-    if (is_better) chosen = &slot;
+    const size_t lost = &slot == source       ? slot.tokens.size() - common
+                        : slot.tokens.empty() ? 0
+                                              : OwnTokens(slot);
+    // A text that goes on from all that a slot has needs no copy of it.
+    if (&slot == source && slot.holder == nullptr && lost < kMinSharedTokens) return &slot;
+    const uint64_t worth = slot.tokens.empty() ? 0 : slot.base_worth + lost;
+    const bool is_better =
+        chosen == nullptr || worth < least || (worth == least && slot.last_use < chosen->last_use);
+    if (!is_better) continue;
+    chosen = &slot;
+    least = worth;
   }
+  least_worth_ = std::max(least_worth_, least);
   return chosen;
+}
+
+size_t SequenceSlots::OwnTokens(const Slot& slot) const {
+  size_t shared = 0;
+  for (const Slot& other : slots_) {
+    if (&other == &slot) continue;
+    shared = std::max(shared,
+                      CommonBeginning(slot.tokens, std::span(other.tokens).first(other.num_exact)));
+  }
+  return slot.tokens.size() - shared;
+}
+
+void SequenceSlots::LeaveTokens(Holder& holder, std::span<const int32_t> tokens) const {
+  if (holder.slot == nullptr || slots_.size() == 1) return;
+  const std::span<const int32_t> own = holder.slot->tokens;
+  // Nobody else could begin with what follows a Drop.
+  if (holder.slot->num_exact != own.size()) return;
+  if (own.size() < CommonBeginning(own, tokens) + kMinSharedTokens) return;
+  holder.slot->holder = nullptr;
+  holder.slot = nullptr;
+}
+
+void SequenceSlots::Use(Slot& slot) {
+  slot.last_use = ++num_uses_;
+  slot.base_worth = least_worth_;
 }
 
 void SequenceSlots::TakeOver(Slot& slot, Holder& holder) {

@@ -15,11 +15,13 @@ namespace cria {
 // Which sequence of a model's KV cache has which tokens, and whose it is: bookkeeping for one
 // thread at a time.
 //
-// A holder is active from Admit to Release: its sequence is not given to others. After Release, the
-// sequence keeps its tokens for the next Admit, unless another holder needs the sequence or its
-// pages: then those of the holder that was active least recently are taken first. Who is admitted
-// shares the pages of the longest common beginning with any sequence. After a Drop, keys and values
-// behind it still reflect what was dropped: only their own holder goes on from them.
+// A holder is active from Admit to Release: its sequence is not given to others. There may be more
+// sequences than can be active. After Release, a sequence keeps its tokens for any later Admit that
+// begins with them, until its pages or the sequence itself are needed: pages are taken from the
+// sequence that was used least recently, and of sequences the one whose tokens would be missed
+// least. Who is admitted shares the pages of the longest common beginning with any sequence; who
+// would begin with more of what another holder is reading waits for that. After a Drop, keys and
+// values behind it still reflect what was dropped: only their own holder goes on from them.
 class SequenceSlots {
  public:
   struct Slot;
@@ -40,7 +42,12 @@ class SequenceSlots {
     size_t kept_tokens = SIZE_MAX;    // Tokens after these may be dropped.
     // Where generating begins: others may come back to it.
     size_t prompt_tokens = 0;
+    bool reads =
+        false;  // All of the tokens are going to be run at once, if they are not there yet.
   };
+
+  // What the texts of so many sequences take.
+  static uint64_t TextBytes(size_t num_sequences, size_t context_tokens);
 
   // Allocates all memory that it needs. `model` must outlive it.
   explicit SequenceSlots(TokenModel& model);
@@ -49,6 +56,9 @@ class SequenceSlots {
   // false if there is no sequence or no room until an active holder is released. A holder that is
   // active keeps its sequence; only what differs is forgotten.
   Result<bool> Admit(Holder& holder, const Request& request);
+  // Whether another holder is reading tokens with which the request begins, so that they can be
+  // shared soon. Wants a checkpoint there, if the model needs one.
+  bool AwaitsReading(const Holder& holder, const Request& request);
   void Release(Holder& holder);
   // Must be called before the holder is destroyed. Others may take its sequence first.
   void Leave(Holder& holder);
@@ -83,8 +93,17 @@ class SequenceSlots {
     size_t num_tokens = 0;  // Of these, the first ones that a sequence can begin with.
   };
 
-  Slot* ChooseSlot(Slot* source);
+  // What any slot has of the request's tokens, and which one has most.
+  Match FindSource(const Holder& holder, std::span<const int32_t> tokens, Slot*& source);
+  // A slot for a text that has `common` tokens in common with `source`, which may be null; null if
+  // all are active.
+  Slot* ChooseSlot(const Slot* source, size_t common);
+  // How many tokens no other slot would have.
+  size_t OwnTokens(const Slot& slot) const;
+  // Leaves what the holder's slot has to whoever begins with it, if `tokens` do not and it is much.
+  void LeaveTokens(Holder& holder, std::span<const int32_t> tokens) const;
   static void TakeOver(Slot& slot, Holder& holder);
+  void Use(Slot& slot);
   // Returns false if there is no room for the copy of a part of a page.
   Result<bool> Share(Slot& source, Slot& target, size_t count);
   // Returns false if there is no room until an active holder is released.
@@ -101,18 +120,24 @@ class SequenceSlots {
   TokenModel& model_;
   std::vector<Slot> slots_;
   uint64_t num_uses_ = 0;
+  uint64_t least_worth_ = 0;  // Of the last slot whose tokens were given up for others.
   size_t shared_tokens_ = 0;
 };
 
 struct SequenceSlots::Slot {
   std::optional<SequenceId> sequence;  // Empty until the slot is used.
   std::vector<int32_t> tokens;         // Capacity for a whole context.
+  // What its holder is reading, whose beginning `tokens` has already; the same capacity.
+  std::vector<int32_t> reading;
   // Keys and values of the first so many tokens are what the model computes of these tokens alone.
   size_t num_exact = 0;
   // The lengths at which the sequence gets checkpoints: where other tokens may follow later.
   std::array<size_t, 3> checkpoints = {};
   Holder* holder = nullptr;  // The last one; null after it left.
   uint64_t last_use = 0;
+  // The slot is worth so much more than its own tokens: what slots were worth that were given up
+  // before its last use (GreedyDual, Young 1994).
+  uint64_t base_worth = 0;
 
   bool is_active() const { return holder != nullptr && holder->is_active; }
 };

@@ -16,7 +16,7 @@ Turn::~Turn() {
   if (session_.turn_ == this) session_.EndTurn();
 }
 
-Status Turn::Begin(std::span<const int32_t> cacheable, size_t num_tokens) {
+Status Turn::Begin(std::span<const int32_t> cacheable, size_t num_tokens, bool reads) {
   if (session_.turn_ != this) {
     return Fail(ErrorCode::kInternal, "another turn of the session has not ended");
   }
@@ -33,7 +33,8 @@ Status Turn::Begin(std::span<const int32_t> cacheable, size_t num_tokens) {
                                                   {.tokens = cacheable,
                                                    .reserved_tokens = max_length_,
                                                    .kept_tokens = options_.kept_tokens,
-                                                   .prompt_tokens = num_tokens},
+                                                   .prompt_tokens = num_tokens,
+                                                   .reads = reads},
                                                   options_.cancel));
   session_.has_sequence_ = true;
   return {};
@@ -78,7 +79,7 @@ Status Turn::Prefill(std::span<const int32_t> tokens, const PromptCallback& on_p
   }
   session_.has_logits_ = false;
   // The last token is run even if it is in the cache, because its logits are not kept.
-  CRIA_RETURN_IF_ERROR(Begin(tokens.first(tokens.size() - 1), tokens.size()));
+  CRIA_RETURN_IF_ERROR(Begin(tokens.first(tokens.size() - 1), tokens.size(), /*reads=*/true));
   session_.stats_.reused_tokens = session_.cached_;
   session_.ends_forced_ = false;
   session_.ForgetDrafts();

@@ -111,7 +111,8 @@ class Turn {
   bool has_sequence() const { return session_.turn_ == this && session_.has_sequence_; }
   // Gets a sequence for a context of `num_tokens` unless the turn has one, and keeps in it what the
   // cache has of `cacheable`.
-  Status Begin(std::span<const int32_t> cacheable, size_t num_tokens);
+  // SequenceSlots::Request says what `reads` is.
+  Status Begin(std::span<const int32_t> cacheable, size_t num_tokens, bool reads = false);
   Status RunTo(size_t end, const PromptCallback& on_prompt, size_t num_candidates);
   // Runs the last token of the context, and as many drafts as there is room for.
   Result<LogitRows> RunLast(const LogitRequest& request);

@@ -372,6 +372,12 @@ bool ModelConfig::has_linear_attention() const {
   return std::ranges::contains(layer_kinds, true, &LayerKind::linear_attention);
 }
 
+bool ModelConfig::shares_all_pages() const {
+  return std::ranges::all_of(layer_kinds, [](const LayerKind& kind) {
+    return kind.has_attention() && kind.sliding_window == 0;
+  });
+}
+
 bool ModelConfig::has_short_conv() const {
   return std::ranges::contains(layer_kinds, true, &LayerKind::short_conv);
 }

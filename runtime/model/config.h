@@ -183,6 +183,8 @@ struct ModelConfig {
   bool has_linear_attention() const;
   // Whether a layer keeps a state in place of keys and values.
   bool has_recurrent_layers() const { return has_short_conv() || has_linear_attention(); }
+  // Whether sequences have no memory of their own: all layers have keys and values of all tokens.
+  bool shares_all_pages() const;
   bool has_norms_before() const { return norm_placement != NormPlacement::kAfter; }
   bool has_norms_after() const { return norm_placement != NormPlacement::kBefore; }
   // The channels of each head that are rotated, at its start.

@@ -20,6 +20,7 @@ struct ScriptedLayers {
   std::vector<uint32_t> windows = {0};
   size_t max_state_rows = 0;  // RecurrentStates::Shape::max_rows; 0: no layer is recurrent.
   size_t num_checkpoints = 0;
+  size_t num_kept_sequences = 0;  // DecoderOptions::num_kept_sequences
 };
 
 // A model whose next tokens are those of a test's script. It records its calls. Its cache has a row
@@ -49,13 +50,13 @@ class ScriptedModel final : public TokenModel {
         num_sequences_(num_sequences),
         script_(std::move(script)),
         sequences_({.pages = {.num_pages = (context_tokens + kKvPageTokens - 1) / kKvPageTokens,
-                              .num_sequences = num_sequences,
+                              .num_sequences = num_sequences + layers.num_kept_sequences,
                               .sequence_tokens = context_tokens,
                               .chunk_tokens = chunk_tokens,
                               .windows = layers.windows,
                               .num_checkpoints = layers.num_checkpoints},
                     .max_state_rows = layers.max_state_rows}),
-        states_(num_sequences + layers.num_checkpoints),
+        states_(num_sequences + layers.num_kept_sequences + layers.num_checkpoints),
         logits_(chunk_tokens * vocab_size) {
     for (size_t group = 0; group < pages().num_groups(); ++group) {
       rows_.emplace_back(pages().group(group).num_pages() * kKvPageTokens);

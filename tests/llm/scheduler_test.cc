@@ -29,9 +29,9 @@ class SchedulerTest : public testing::Test {
   static constexpr size_t kContext = 512;
 
   void Load(size_t num_sequences, size_t context_tokens = kContext, size_t chunk_tokens = 16,
-            Scheduler::NowFunction now = Scheduler::Clock::now) {
+            Scheduler::NowFunction now = Scheduler::Clock::now, const ScriptedLayers& layers = {}) {
     model_ = std::make_unique<ScriptedModel>(kVocabSize, context_tokens, chunk_tokens, NextOf,
-                                             num_sequences);
+                                             num_sequences, layers);
     scheduler_ = std::make_unique<Scheduler>(*model_, now);
   }
 
@@ -176,6 +176,106 @@ TEST_F(SchedulerTest, TheTokensOfASessionThatEndedAreFound) {
   Session b(*scheduler_);
   EXPECT_EQ(Answer(b, Prompt(100, 1), 5).reused, 99u);
   EXPECT_EQ(scheduler_->stats().num_shared_tokens, 0u);
+}
+
+// A long text that many begin with is missed more than short ones, however many these are.
+TEST_F(SchedulerTest, ALongBeginningStaysWhileShortTextsComeAndGo) {
+  Load(2, 2048, 64, Scheduler::Clock::now, {.num_kept_sequences = 6});
+  Session a(*scheduler_), b(*scheduler_);
+  const Tokens system = Prompt(500, 1);
+  EXPECT_EQ(Answer(a, system, 3).error, "");
+  for (int32_t i = 0; i < 40; ++i) {
+    EXPECT_EQ(Answer(i % 2 == 0 ? a : b, Prompt(30, 100 + i), 3).error, "");
+  }
+  const Outcome again = Answer(b, system, 3);
+  EXPECT_EQ(again.reused, 499u);
+  EXPECT_EQ(again.generated, Expected(system, 3));
+}
+
+// Without sequences that only keep their tokens, too.
+TEST_F(SchedulerTest, AnotherTextTakesTheSequenceThatIsMissedLeast) {
+  Load(3, 2048);
+  Session a(*scheduler_), b(*scheduler_), c(*scheduler_);
+  const Tokens system = Prompt(300, 1);
+  EXPECT_EQ(Answer(a, system, 3).error, "");
+  EXPECT_EQ(Answer(b, Prompt(80, 2), 3).error, "");
+  EXPECT_EQ(Answer(c, Prompt(70, 3), 3).error, "");
+  EXPECT_EQ(Answer(a, Prompt(90, 4), 3).error, "");
+  EXPECT_EQ(Answer(b, system, 3).reused, 299u);
+}
+
+// Pages are taken from the text that was used least recently.
+TEST_F(SchedulerTest, KeptTextsGiveTheirPagesToThoseThatRun) {
+  Load(2, 512, 64, Scheduler::Clock::now, {.num_kept_sequences = 6});
+  Session session(*scheduler_);
+  for (int32_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(Answer(session, Prompt(100, i), 3).error, "");
+  }
+  EXPECT_EQ(NumUsedPages(), 8u);
+  const Tokens large = Prompt(300, 9);
+  EXPECT_EQ(Answer(session, large, 3).generated, Expected(large, 3));
+  EXPECT_EQ(Answer(session, Prompt(100, 3), 3).reused, 99u);
+  EXPECT_EQ(Answer(session, Prompt(100, 0), 3).reused, 0u);
+}
+
+TEST_F(SchedulerTest, SeveralWhoReadTheSameReadItOnce) {
+  constexpr size_t kSessions = 4;
+  constexpr size_t kPrompt = 1000;
+  Load(kSessions, 8192, 16);
+  const Tokens prompt = Prompt(kPrompt, 1);
+  std::vector<Outcome> outcomes(kSessions);
+  {
+    std::latch begun(kSessions);
+    std::vector<std::jthread> threads;
+    threads.reserve(kSessions);
+    for (size_t i = 0; i < kSessions; ++i) {
+      threads.emplace_back([&, i] {
+        Session session(*scheduler_);
+        begun.arrive_and_wait();
+        outcomes[i] = Answer(session, prompt, 3);
+      });
+    }
+  }
+  for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.generated, Expected(prompt, 3));
+  // Who comes less than a page before the end does not wait. Each runs the last token, and two of
+  // its answer.
+  EXPECT_LE(model_->tokens_run(), kPrompt + (kSessions - 1) * kKvPageTokens + kSessions * 3);
+}
+
+// Who waits for what another one reads goes on alone if that one gives up, and others pass it.
+TEST_F(SchedulerTest, WhoWaitsForAReaderIsNotLeftBehind) {
+  Load(3, 4096, 16);
+  const Tokens prompt = Prompt(600, 1);
+  Session reader(*scheduler_), waiting(*scheduler_), other(*scheduler_);
+  Outcome read, waited, passed;
+  std::atomic<bool> is_cancelled = false;
+  std::atomic<bool> is_begun = false;
+  {
+    std::atomic<pid_t> id = 0;
+    const std::jthread first([&] {
+      Turn turn(reader, {.max_tokens = 3});
+      const Status status = turn.Prefill(prompt, [&](size_t done, size_t) {
+        if (done < 32) return true;
+        is_begun = true;
+        support::Await([&] { return is_cancelled.load(); });
+        return false;
+      });
+      if (!status) read.error = status.error().message();
+    });
+    support::Await([&] { return is_begun.load(); });
+    const std::jthread second([&] {
+      id = support::ThisThread();
+      waited = Answer(waiting, prompt, 3);
+    });
+    support::Await([&] { return id != 0 && support::IsAsleep(id); });
+    passed = Answer(other, Prompt(50, 2), 3);
+    EXPECT_EQ(waited.generated, Tokens());
+    is_cancelled = true;
+  }
+  EXPECT_THAT(read.error, testing::HasSubstr("stopped while"));
+  EXPECT_EQ(passed.generated, Expected(Prompt(50, 2), 3));
+  EXPECT_EQ(waited.generated, Expected(prompt, 3));
+  EXPECT_EQ(waited.reused, 32u);
 }
 
 TEST_F(SchedulerTest, ARequestIsLimitedByItsShareOrWhatItAsksFor) {
