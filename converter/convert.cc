@@ -140,6 +140,9 @@ ModelOutline OutlineOf(const ModelConfig& config, FilePlan& plan, size_t metadat
   PlaceTensors(outline.metadata_bytes, plan);
   outline.file_bytes = plan.file_bytes;
   for (const PlannedTensor& tensor : plan.tensors) {
+    if (tensor.stored.spec.role == TensorRole::kEmbedTokensPerLayer) {
+      outline.per_layer_embedding = tensor.stored.layout;
+    }
     if (tensor.stored.spec.is_multiplied()) outline.matrices.push_back(tensor.stored.layout);
   }
   if (plan.tensors.back().stored.spec.role != TensorRole::kLmHead) {

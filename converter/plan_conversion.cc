@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "converter/calibrate/block.h"
 #include "converter/open_checkpoint.h"
 #include "converter/write/key_norms.h"
 #include "converter/write/tensor_map.h"
@@ -216,7 +217,9 @@ Result<std::vector<MatrixError>> MeasureErrorsOf(PlannedConversion& planned,
                                                  const ThreadPool& threads,
                                                  const ProgressCallback& progress) {
   // Kept codes are the checkpoint itself.
-  if (options.keeps_codes) return std::vector<MatrixError>();
+  if (options.keeps_codes || !CheckModelCalibrates(planned.preparation.checkpoint.config)) {
+    return std::vector<MatrixError>();
+  }
   std::string text;
   for (const std::string& each : options.error_texts) {
     if (EncodeText(planned.preparation, each, 0, kAnyText)) text += each;

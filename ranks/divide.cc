@@ -148,6 +148,19 @@ Status CheckWeights(std::span<const double> weights) {
   return {};
 }
 
+// A field of the configuration for which parts of layers are not known; empty if there is none.
+std::string_view UndividedFeature(const ModelConfig& config) {
+  if (config.hidden_size_per_layer_input != 0) return "hidden_size_per_layer_input";
+  if (config.enable_moe_block) return "enable_moe_block";
+  for (const LayerKind& kind : config.layer_kinds) {
+    if (kind.global_head_dim != 0) return "global_head_dim";
+    if (kind.num_global_key_value_heads != 0) return "num_global_key_value_heads";
+    if (kind.kv_shared_layer != 0) return "kv_shared_layer";
+    if (kind.use_double_wide_mlp) return "use_double_wide_mlp";
+  }
+  return {};
+}
+
 }  // namespace
 
 ColumnBlock* ColumnBlocks::Find(TensorRole role) {
@@ -191,6 +204,11 @@ Result<std::vector<RankShare>> Divide(const ModelConfig& config, const ColumnBlo
     return Fail(ErrorCode::kUnsupported,
                 Format("models with {} cannot be divided among ranks yet; start one rank",
                        config.has_linear_attention() ? "linear_attention" : "attn_output_gate"));
+  }
+  if (const std::string_view feature = UndividedFeature(config); !feature.empty()) {
+    return Fail(
+        ErrorCode::kUnsupported,
+        Format("models with {} cannot be divided among ranks yet; start one rank", feature));
   }
   std::vector<RankShare> shares(weights.size());
   bool has_heads = false;

@@ -155,6 +155,7 @@ TensorSlice TensorSlice::Of(const TensorSpec& spec, const ModelConfig& config,
     case TensorRole::kConvOutBias:
     case TensorRole::kAttentionOutputNorm:
     case TensorRole::kMlpOutputNorm:
+    case TensorRole::kLayerScalar:
     // Each rank chooses the same experts.
     case TensorRole::kRouter:
     case TensorRole::kRouterBias:
@@ -167,6 +168,15 @@ TensorSlice TensorSlice::Of(const TensorSpec& spec, const ModelConfig& config,
     case TensorRole::kLinearDecayRate:
     case TensorRole::kLinearNorm:
     case TensorRole::kLinearOutProj:
+    case TensorRole::kEmbedTokensPerLayer:
+    case TensorRole::kPerLayerModelProj:
+    case TensorRole::kPerLayerNorm:
+    case TensorRole::kPerLayerGate:
+    case TensorRole::kPerLayerProj:
+    case TensorRole::kPerLayerOutputNorm:
+    case TensorRole::kDenseOutputNorm:
+    case TensorRole::kExpertsNorm:
+    case TensorRole::kExpertsOutputNorm:
       break;
   }
   return slice;

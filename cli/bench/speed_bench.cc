@@ -34,19 +34,20 @@ double Nanoseconds(Clock::duration time) {
 // Bytes of keys, values and recurrent states that generating one of `tokens` after `depth` reads on
 // average. A token also reads its own position.
 double MeanCacheBytes(const ModelConfig& config, KvType type, size_t depth, size_t tokens) {
-  double positions = 0.0;  // Summed over all layers.
+  double bytes = 0.0;  // Summed over all layers and tokens.
   for (size_t layer = 0; layer < config.num_hidden_layers; ++layer) {
-    if (!config.layer_kind(layer).has_attention()) continue;
-    const size_t window = config.layer_kind(layer).sliding_window;
+    const LayerKind& kind = config.layer_kind(layer);
+    if (!kind.has_attention()) continue;
+    const size_t window = kind.sliding_window;
+    const size_t head_bytes = config.head_dim_of(kind) * KvElementBytes(type) +
+                              (type == KvType::kInt8 ? sizeof(float) : 0);
     for (size_t i = 1; i <= tokens; ++i) {
-      positions += static_cast<double>(window == 0 ? depth + i : std::min(depth + i, window));
+      const size_t positions = window == 0 ? depth + i : std::min(depth + i, window);
+      bytes += 2.0 * static_cast<double>(positions * config.key_value_heads_of(kind) * head_bytes);
     }
   }
-  const size_t head_bytes =
-      config.head_dim * KvElementBytes(type) + (type == KvType::kInt8 ? sizeof(float) : 0);
   return static_cast<double>(StateCache::BytesPerToken(config)) +
-         positions / static_cast<double>(tokens) * 2.0 *
-             static_cast<double>(config.num_key_value_heads * head_bytes);
+         bytes / static_cast<double>(tokens);
 }
 
 // What one token reads of the packed weights: of a mixture's experts, as many as it chooses.

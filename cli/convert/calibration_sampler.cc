@@ -113,7 +113,7 @@ Result<CalibrationTokens> SampleCalibrationTokens(const std::filesystem::path& c
                                                   const ConvertOptions& options, size_t max_tokens,
                                                   const ProgressCallback& progress) {
   // Before a model is made that takes long to sample from.
-  CRIA_RETURN_IF_ERROR(CheckCalibrates());
+  CRIA_RETURN_IF_ERROR(CheckCalibrates(config));
   CalibrationTokens tokens;
   const size_t total = max_tokens != 0 ? max_tokens : UsualCalibrationTokens(config);
   tokens.window_tokens = CalibrationWindowTokens(config, total);

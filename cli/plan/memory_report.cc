@@ -22,6 +22,8 @@ std::string_view KindName(MemoryKind kind) {
       return "mapped";
     case MemoryKind::kOnDemand:
       return "on demand";
+    case MemoryKind::kInFile:
+      return "in the file";
   }
   return "unknown";
 }
@@ -66,6 +68,10 @@ std::string PlanTable(const ModelOutline& model, const MemoryPlan& plan) {
   add("= resident, peak", plan.peak_bytes(), "what --memory-limit is compared with");
   add("address space", plan.address_space_bytes, "what ulimit -v bounds");
   add("model file", model.file_bytes, "on disk");
+  if (plan.token_row_bytes != 0) {
+    table += Format("A token reads {} of the per-layer embeddings, from the file.\n",
+                    FormatBytes(plan.token_row_bytes));
+  }
   if (model.tokenizer_is_estimated) {
     table +=
         "The weights are computed from config.json, and the size of the tokenizer is an "
@@ -171,6 +177,7 @@ nlohmann::ordered_json PlanJson(const ModelOutline& model, const MemoryPlan& pla
     json["on_demand_bytes"] = plan.on_demand_bytes();
     json["token_expert_bytes"] = plan.token_expert_bytes;
   }
+  if (plan.token_row_bytes != 0) json["token_row_bytes"] = plan.token_row_bytes;
   if (model.tokenizer_is_estimated) json["tokenizer_is_estimated"] = true;
   return json;
 }

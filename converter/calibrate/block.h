@@ -8,6 +8,7 @@
 #include "converter/write/file_plan.h"
 #include "core/thread_pool.h"
 #include "cria/error.h"
+#include "model/config.h"
 
 namespace cria {
 
@@ -27,11 +28,14 @@ struct Block {
   std::function<void(MatrixView products, ConstMatrixView gates, MatrixView output)> inner;
   // A small matrix that reads what the first one reads, too; null if there is none.
   PlannedTensor* gate = nullptr;
+  // What the hidden rows are multiplied by after the outputs are added; null: by 1.
+  PlannedTensor* scalar = nullptr;
 };
 
-// Fails with kUnsupported if this processor lacks the instructions that linear algebra is compiled
-// for.
-Status CheckCalibrates();
+// Fails with kUnsupported if the model has layers that calibration does not know.
+Status CheckModelCalibrates(const ModelConfig& config);
+// The same, and also if this processor lacks the instructions that linear algebra is compiled for.
+Status CheckCalibrates(const ModelConfig& config);
 
 // A matrix, or a vector as one column, with its factors, in f32.
 Result<Matrix> ReadMatrix(const PlannedTensor& tensor);

@@ -14,6 +14,7 @@ Result<BlockSteps> BlockSteps::Read(const Block& block, const ModelConfig& confi
   CRIA_ASSIGN_OR_RETURN(steps.output_gain_, ReadVector(block.output_norm));
   CRIA_ASSIGN_OR_RETURN(steps.first_bias_, ReadVector(block.first_bias));
   CRIA_ASSIGN_OR_RETURN(steps.second_bias_, ReadVector(block.second_bias));
+  CRIA_ASSIGN_OR_RETURN(steps.scalar_, ReadVector(block.scalar));
   if (block.gate != nullptr) {
     CRIA_ASSIGN_OR_RETURN(steps.gate_, ReadMatrix(*block.gate));
   }
@@ -41,6 +42,8 @@ void BlockSteps::AddOutputs(Matrix products, Matrix& hidden) const {
   }
   for (size_t i = 0; i < hidden.values().size(); ++i) hidden.values()[i] += products.values()[i];
   if (output_gain_.empty()) AddBias(second_bias_, hidden.view());
+  if (scalar_.empty()) return;
+  for (float& value : hidden.values()) value *= scalar_.front();
 }
 
 Matrix BlockSteps::Products(const Matrix& first, const Matrix& second, bool rounds,

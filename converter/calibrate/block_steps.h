@@ -44,7 +44,8 @@ class BlockSteps {
   std::vector<float> output_gain_;  // Empty if the outputs are not.
   std::vector<float> first_bias_;   // Empty if the model has none, as is second_bias_.
   std::vector<float> second_bias_;
-  Matrix gate_;  // [gates, hidden_size]; without rows if the block has none.
+  std::vector<float> scalar_;  // Empty if the hidden rows are not multiplied.
+  Matrix gate_;                // [gates, hidden_size]; without rows if the block has none.
 };
 
 }  // namespace cria

@@ -158,7 +158,7 @@ Result<CalibrationReport> Calibrate(const CalibrationTokens& tokens, const Model
                                     const std::shared_ptr<ScratchFile>& scratch,
                                     const ProgressCallback& progress, ResumeFolder* resume,
                                     FilePlan& plan) {
-  CRIA_RETURN_IF_ERROR(CheckCalibrates());
+  CRIA_RETURN_IF_ERROR(CheckCalibrates(config));
   return Calibration(tokens, config, threads, scratch, progress, resume, plan).Run();
 }
 

@@ -36,7 +36,7 @@ class BlockMaker {
                  .first_bias = Find(TensorRole::kQkvBias),
                  .second = Find(TensorRole::kOProj),
                  .second_bias = Find(TensorRole::kOBias),
-                 .inner_channels = config_.query_channels(),
+                 .inner_channels = config_.query_channels(kind),
                  .inner =
                      [&config = config_, &threads = threads_, &kind, attention, rope,
                       window_tokens = window_tokens_](MatrixView qkv, ConstMatrixView gates,
@@ -44,9 +44,9 @@ class BlockMaker {
                        Attend(threads, config, kind, *attention, *rope, window_tokens, qkv, output);
                        MultiplyByGates(threads, gates, output);
                        if (!config.attn_output_gate) return;
-                       const size_t channels = config.query_channels();
+                       const size_t channels = config.query_channels(kind);
                        MultiplyByGates(threads,
-                                       qkv.Columns(config.qkv_channels() - channels, channels),
+                                       qkv.Columns(config.qkv_channels(kind) - channels, channels),
                                        output);
                      },
                  .gate = Find(TensorRole::kAttentionGate)};
@@ -110,6 +110,7 @@ class BlockMaker {
     block.output_norm = Find(TensorRole::kMlpOutputNorm);
     block.first_bias = Find(TensorRole::kGateUpBias);
     block.second_bias = Find(TensorRole::kDownBias);
+    block.scalar = Find(TensorRole::kLayerScalar);
     if (config_.ungated_mlp) {
       std::span<const float> xielu = config_.xielu;
       if (!xielu.empty()) xielu = xielu.subspan(layer_ * kXieluNumbers, kXieluNumbers);

@@ -83,7 +83,7 @@ void AddBias(std::span<const float> bias, MatrixView rows) {
 
 RopeTable MakeRopeTable(const ModelConfig& config, const LayerKind& kind, size_t positions) {
   if (kind.no_rope) return {};
-  const size_t elements = positions * config.rotary_channels() / 2;
+  const size_t elements = positions * config.rotary_channels(kind) / 2;
   RopeTable table = {std::vector<float>(elements), std::vector<float>(elements)};
   FillRopeTable(config, kind, positions, table.cosines.data(), table.sines.data());
   return table;
@@ -92,15 +92,16 @@ RopeTable MakeRopeTable(const ModelConfig& config, const LayerKind& kind, size_t
 void Attend(const ThreadPool& threads, const ModelConfig& config, const LayerKind& kind,
             const AttentionWeights& weights, const RopeTable& rope, size_t window_tokens,
             MatrixView qkv, MatrixView output) {
-  const size_t head_dim = config.head_dim;
+  const size_t head_dim = config.head_dim_of(kind);
   const size_t num_heads = config.num_attention_heads;
-  const size_t num_kv_heads = config.num_key_value_heads;
+  const size_t num_kv_heads = config.key_value_heads_of(kind);
+  const std::vector<float> ones(head_dim, 1.0f);
   ForEachRow(threads, qkv.rows, [&](size_t row) {
-    const size_t rotary_channels = config.rotary_channels();
+    const size_t rotary_channels = config.rotary_channels(kind);
     const size_t rope_row = row % window_tokens * rotary_channels / 2;
     if (config.joint_qk_norm) {
-      const auto queries = qkv.row(row).first(config.query_channels());
-      const auto keys = qkv.row(row).subspan(queries.size(), config.key_value_channels());
+      const auto queries = qkv.row(row).first(config.query_channels(kind));
+      const auto keys = qkv.row(row).subspan(queries.size(), config.key_value_channels(kind));
       Normalize(queries, weights.q_norm, config.rms_norm_eps, queries);
       Normalize(keys, weights.k_norm, config.rms_norm_eps, keys);
     }
@@ -117,7 +118,11 @@ void Attend(const ThreadPool& threads, const ModelConfig& config, const LayerKin
       if (config.qk_norm_after_rope) Normalize(head, norm, config.rms_norm_eps, head);
     }
     if (const float factor = config.query_factor(row % window_tokens); factor != 1.0f) {
-      for (float& query : qkv.row(row).first(config.query_channels())) query *= factor;
+      for (float& query : qkv.row(row).first(config.query_channels(kind))) query *= factor;
+    }
+    for (size_t i = 0; config.v_norm && i < num_kv_heads; ++i) {
+      const auto head = qkv.row(row).subspan((num_heads + num_kv_heads + i) * head_dim, head_dim);
+      Normalize(head, ones, config.rms_norm_eps, head);
     }
   });
   const float factor = kind.score_factor() / std::sqrt(static_cast<float>(head_dim));

@@ -160,7 +160,7 @@ Result<RotationReport> RotateResidual(const CalibrationTokens& tokens,
                                       const std::optional<bool>& choice, const ThreadPool& threads,
                                       const ProgressCallback& progress, ModelConfig& config,
                                       FilePlan& plan) {
-  CRIA_RETURN_IF_ERROR(CheckCalibrates());
+  CRIA_RETURN_IF_ERROR(CheckCalibrates(config));
   RotationReport report;
   if (choice == false) return report;
   // The gain of such a norm is applied to the checkpoint's channels, and no matrix follows that

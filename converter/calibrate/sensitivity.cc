@@ -256,7 +256,7 @@ size_t SensitivityTokens(double weights_per_token, size_t num_matrices) {
 Status MeasureSensitivity(const CalibrationTokens& tokens, const ModelConfig& config,
                           const ThreadPool& threads, const ProgressCallback& progress,
                           FilePlan& plan, std::vector<MatrixOptions>& matrices) {
-  CRIA_RETURN_IF_ERROR(CheckCalibrates());
+  CRIA_RETURN_IF_ERROR(CheckCalibrates(config));
   constexpr size_t kMeasuredOption = 1;
   static_assert(kOptionSchemes[kMeasuredOption] == Scheme::kW4G64);
   return Measurement(tokens, config, threads, progress, plan, matrices, kMeasuredOption).Run();
@@ -265,7 +265,7 @@ Status MeasureSensitivity(const CalibrationTokens& tokens, const ModelConfig& co
 Result<std::vector<MatrixError>> MeasureErrors(const CalibrationTokens& tokens,
                                                const ModelConfig& config, const ThreadPool& threads,
                                                const ProgressCallback& progress, FilePlan& plan) {
-  CRIA_RETURN_IF_ERROR(CheckCalibrates());
+  CRIA_RETURN_IF_ERROR(CheckCalibrates(config));
   std::vector<MatrixOptions> matrices = AllSchemeOptions(plan);
   for (MatrixOptions& matrix : matrices) {
     matrix.options = {{.layout = plan.tensors[matrix.tensor].stored.layout}};

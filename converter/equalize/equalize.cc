@@ -215,16 +215,19 @@ Half AttentionOf(FilePlan& plan, const ModelConfig& config, int layer) {
   PlannedTensor* const qkv = find(TensorRole::kQkvProj);
   NormReaders readers = {{qkv}};
   if (PlannedTensor* const gate = find(TensorRole::kAttentionGate)) readers.in_f32 = {gate};
-  return {
-      .norm = find(TensorRole::kInputLayernorm),
-      .readers = std::move(readers),
-      .pairs = {{.writer = qkv,
-                 .part = 2,
-                 .bias = find(TensorRole::kQkvBias),
-                 .reader = find(TensorRole::kOProj),
-                 .reader_part = 0,
-                 .head_dim = config.head_dim,
-                 .heads_per_row_head = config.num_attention_heads / config.num_key_value_heads}}};
+  Half half = {.norm = find(TensorRole::kInputLayernorm), .readers = std::move(readers)};
+  const LayerKind& kind = config.layer_kind(static_cast<size_t>(layer));
+  // A norm of values would undo what is changed, and there may be none of the layer's own.
+  if (config.v_norm || !kind.stores_tokens()) return half;
+  half.pairs = {
+      {.writer = qkv,
+       .part = 2,
+       .bias = find(TensorRole::kQkvBias),
+       .reader = find(TensorRole::kOProj),
+       .reader_part = 0,
+       .head_dim = config.head_dim_of(kind),
+       .heads_per_row_head = config.num_attention_heads / config.key_value_heads_of(kind)}};
+  return half;
 }
 
 // A dense one, or a mixture of experts, each with a pair. What down_proj reads without a gate is
@@ -240,10 +243,13 @@ Half FeedForwardOf(FilePlan& plan, const ModelConfig& config, int layer) {
       {TensorRole::kExpertsGateUpProj, TensorRole::kExpertsDownProj},
       {TensorRole::kSharedExpertGateUpProj, TensorRole::kSharedExpertDownProj}};
   Half half = {.norm = find(TensorRole::kPostAttentionLayernorm)};
+  const bool is_beside = config.enable_moe_block && find(TensorRole::kRouter) != nullptr;
   for (const Roles& roles : kRoles) {
     PlannedTensor* const writer = find(roles.writer);
     if (writer == nullptr) continue;
-    half.readers.quantized.push_back(writer);
+    // Experts beside a dense feed-forward have a norm of their own.
+    const bool reads_norm = !is_beside || roles.writer == TensorRole::kGateUpProj;
+    if (reads_norm) half.readers.quantized.push_back(writer);
     if (config.ungated_mlp) continue;
     PlannedTensor* const reader = find(roles.reader);
     for (size_t i = 0; i < reader->parts.size(); ++i) {
@@ -258,7 +264,7 @@ Half FeedForwardOf(FilePlan& plan, const ModelConfig& config, int layer) {
   }
   for (const TensorRole role : {TensorRole::kRouter, TensorRole::kSharedExpertGate}) {
     PlannedTensor* const tensor = find(role);
-    if (tensor != nullptr) half.readers.in_f32.push_back(tensor);
+    if (tensor != nullptr && !is_beside) half.readers.in_f32.push_back(tensor);
   }
   return half;
 }

@@ -12,20 +12,25 @@ namespace {
 
 Scheme SchemeOf(const TensorSpec& spec, const TensorSchemes& schemes) {
   if (spec.is_always_f32()) return Scheme::kF32;
-  if (spec.role == TensorRole::kEmbedTokens) return schemes.embedding;
-  if (spec.role == TensorRole::kLmHead) return schemes.head;
+  if (spec.is_table()) return schemes.embedding;
+  // All layers read the products of the matrix of per-layer inputs.
+  if (spec.role == TensorRole::kLmHead || spec.role == TensorRole::kPerLayerModelProj) {
+    return schemes.head;
+  }
   return schemes.weights;
 }
 
 FileSection SectionOf(const TensorSpec& spec) {
   if (spec.is_vector()) return FileSection::kConstants;
-  return spec.role == TensorRole::kEmbedTokens ? FileSection::kEmbedding : FileSection::kWeights;
+  return spec.is_table() ? FileSection::kEmbedding : FileSection::kWeights;
 }
 
 bool IsKept(const TensorSpec& spec, const TensorSchemes& schemes) {
   if (spec.is_always_f32()) return false;
-  if (spec.role == TensorRole::kEmbedTokens) return schemes.keeps_embedding;
-  if (spec.role == TensorRole::kLmHead) return schemes.keeps_head;
+  if (spec.is_table()) return schemes.keeps_embedding;
+  if (spec.role == TensorRole::kLmHead || spec.role == TensorRole::kPerLayerModelProj) {
+    return schemes.keeps_head;
+  }
   return schemes.keeps_weights;
 }
 

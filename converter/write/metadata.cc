@@ -138,6 +138,26 @@ constexpr schema::TensorRole ToSchema(TensorRole role) {
       return schema::TensorRole::LinearNorm;
     case TensorRole::kLinearOutProj:
       return schema::TensorRole::LinearOutProj;
+    case TensorRole::kEmbedTokensPerLayer:
+      return schema::TensorRole::EmbedTokensPerLayer;
+    case TensorRole::kPerLayerModelProj:
+      return schema::TensorRole::PerLayerModelProj;
+    case TensorRole::kPerLayerNorm:
+      return schema::TensorRole::PerLayerNorm;
+    case TensorRole::kPerLayerGate:
+      return schema::TensorRole::PerLayerGate;
+    case TensorRole::kPerLayerProj:
+      return schema::TensorRole::PerLayerProj;
+    case TensorRole::kPerLayerOutputNorm:
+      return schema::TensorRole::PerLayerOutputNorm;
+    case TensorRole::kLayerScalar:
+      return schema::TensorRole::LayerScalar;
+    case TensorRole::kDenseOutputNorm:
+      return schema::TensorRole::DenseOutputNorm;
+    case TensorRole::kExpertsNorm:
+      return schema::TensorRole::ExpertsNorm;
+    case TensorRole::kExpertsOutputNorm:
+      return schema::TensorRole::ExpertsOutputNorm;
   }
   return {};
 }

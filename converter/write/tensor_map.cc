@@ -17,17 +17,24 @@ namespace {
 constexpr std::string_view kEmbedding = "model.embed_tokens.weight";
 constexpr std::string_view kHead = "lm_head.weight";
 
+// The kind of the tensor's layer.
+const LayerKind& KindOf(const TensorSpec& spec, const ModelConfig& config) {
+  return config.layer_kind(spec.layer == kNoLayer ? 0 : static_cast<size_t>(spec.layer));
+}
+
 // Hugging Face's names of the tensors with the rows of a role; unused parts are empty. In a layer,
 // "model.layers.N." comes before them, and before those of an expert "mlp.experts.E.", too.
 using PartNames = std::array<std::string_view, 4>;
 
-PartNames PartNamesOf(TensorRole role, const ModelConfig& config) {
+PartNames PartNamesOf(const TensorSpec& spec, TensorRole role, const ModelConfig& config) {
+  const bool has_keys = KindOf(spec, config).stores_tokens();
   switch (role) {
     case TensorRole::kEmbedTokens:
       return {kEmbedding};
     case TensorRole::kInputLayernorm:
       return {"input_layernorm.weight"};
     case TensorRole::kQkvProj:
+      if (!has_keys) return {"self_attn.q_proj.weight"};
       return {"self_attn.q_proj.weight", "self_attn.k_proj.weight", "self_attn.v_proj.weight",
               config.attn_output_gate ? "self_attn.gate_proj.weight" : ""};
     case TensorRole::kOProj:
@@ -45,6 +52,7 @@ PartNames PartNamesOf(TensorRole role, const ModelConfig& config) {
     case TensorRole::kLmHead:
       return {kHead};
     case TensorRole::kQkvBias:
+      if (!has_keys) return {"self_attn.q_proj.bias"};
       return {"self_attn.q_proj.bias", "self_attn.k_proj.bias", "self_attn.v_proj.bias"};
     case TensorRole::kQNorm:
       return {"self_attn.q_norm.weight"};
@@ -100,6 +108,26 @@ PartNames PartNamesOf(TensorRole role, const ModelConfig& config) {
       return {"linear_attn.out_proj.weight"};
     case TensorRole::kRouterBias:
       return {"mlp.expert_bias"};
+    case TensorRole::kEmbedTokensPerLayer:
+      return {"model.embed_tokens_per_layer.weight"};
+    case TensorRole::kPerLayerModelProj:
+      return {"model.per_layer_model_projection.weight"};
+    case TensorRole::kPerLayerNorm:
+      return {"model.per_layer_projection_norm.weight"};
+    case TensorRole::kPerLayerGate:
+      return {"per_layer_input_gate.weight"};
+    case TensorRole::kPerLayerProj:
+      return {"per_layer_projection.weight"};
+    case TensorRole::kPerLayerOutputNorm:
+      return {"post_per_layer_input_norm.weight"};
+    case TensorRole::kLayerScalar:
+      return {"layer_scalar"};
+    case TensorRole::kDenseOutputNorm:
+      return {"post_feedforward_layernorm_1.weight"};
+    case TensorRole::kExpertsNorm:
+      return {"pre_feedforward_layernorm_2.weight"};
+    case TensorRole::kExpertsOutputNorm:
+      return {"post_feedforward_layernorm_2.weight"};
     case TensorRole::kExpertsGateUpProj:
       return {"gate_proj.weight", "up_proj.weight"};
     case TensorRole::kExpertsDownProj:
@@ -114,17 +142,19 @@ bool IsOfExperts(TensorRole role) {
 
 // The number of rows of part `index` of a matrix, or of its elements for a vector.
 uint64_t PartChannels(const TensorSpec& spec, const ModelConfig& config, size_t index) {
+  const LayerKind& kind = KindOf(spec, config);
   switch (spec.role) {
     case TensorRole::kQkvProj:
     case TensorRole::kQkvBias:
-      return index == 1 || index == 2 ? config.key_value_channels() : config.query_channels();
+      return index == 1 || index == 2 ? config.key_value_channels(kind)
+                                      : config.query_channels(kind);
     case TensorRole::kLinearInProj:
       return index < 2 ? config.linear_key_channels() : config.linear_value_channels();
     case TensorRole::kLinearBaProj:
       return config.linear_num_value_heads;
     case TensorRole::kGateUpProj:
     case TensorRole::kGateUpBias:
-      return config.intermediate_size;
+      return config.intermediate_size_of(kind);
     case TensorRole::kSharedExpertGateUpProj:
       return config.shared_expert_intermediate_size;
     case TensorRole::kExpertsGateUpProj:
@@ -160,6 +190,16 @@ uint64_t PartChannels(const TensorSpec& spec, const ModelConfig& config, size_t 
     case TensorRole::kLinearDecayRate:
     case TensorRole::kLinearNorm:
     case TensorRole::kLinearOutProj:
+    case TensorRole::kEmbedTokensPerLayer:
+    case TensorRole::kPerLayerModelProj:
+    case TensorRole::kPerLayerNorm:
+    case TensorRole::kPerLayerGate:
+    case TensorRole::kPerLayerProj:
+    case TensorRole::kPerLayerOutputNorm:
+    case TensorRole::kLayerScalar:
+    case TensorRole::kDenseOutputNorm:
+    case TensorRole::kExpertsNorm:
+    case TensorRole::kExpertsOutputNorm:
       return spec.is_vector() ? spec.input_channels : spec.output_channels;
   }
   return 0;
@@ -223,7 +263,7 @@ class Mapper {
   Result<MappedTensor> MapOne(const TensorSpec& spec) {
     const bool is_tied_head = spec.role == TensorRole::kLmHead && config_.tie_word_embeddings;
     const TensorRole role = is_tied_head ? TensorRole::kEmbedTokens : spec.role;
-    const PartNames names = PartNamesOf(role, config_);
+    const PartNames names = PartNamesOf(spec, role, config_);
     MappedTensor tensor = {.spec = spec};
     for (size_t expert = 0; expert < spec.num_parts; ++expert) {
       std::string prefix =

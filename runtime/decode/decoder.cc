@@ -44,11 +44,15 @@ Status Decoder::Check(const Batch& batch) const {
   if (!batch.embeddings.empty() && ranks_.num_ranks() > 1) {
     return Fail(ErrorCode::kUnsupported, "embeddings in a batch are not sent to other ranks");
   }
+  if (!batch.embeddings.empty() && shape_.config.hidden_size_per_layer_input != 0) {
+    return Fail(ErrorCode::kUnsupported,
+                "embeddings in a batch have no token, which per-layer inputs need");
+  }
   return CheckBatch(batch, {.chunk_tokens = chunk_tokens(),
                             .num_sequences = max_sequences(),
                             .context_tokens = context_tokens(),
                             // If there are several ranks, each has only a part of the head.
-                            .vocab_size = embedding_.num_rows()});
+                            .vocab_size = embedding_.num_tokens()});
 }
 
 Status Decoder::PlaceRuns(const Batch& batch) {
@@ -85,7 +89,7 @@ Status Decoder::Embed(const Batch& batch) {
     hidden_.Rotate(tokens.size());
     workers_.Count(OperatorKind::kRotation);
   }
-  return {};
+  return per_layer_inputs_ == nullptr ? Status() : per_layer_inputs_->Compute(tokens);
 }
 
 Status Decoder::RunLayers(size_t rows) {
@@ -103,20 +107,32 @@ Status Decoder::RunLayers(size_t rows) {
         hidden_.EndBlock(rows, layer.mixer->output_bias(), layer.attention_output_norm,
                          layer.post_attention_layernorm, &layer.feed_forward->input()));
     CRIA_RETURN_IF_ERROR(layer.feed_forward->Run(rows));
-    const DecoderLayer* const next = i + 1 < layers_.size() ? &layers_[i + 1] : nullptr;
-    CRIA_RETURN_IF_ERROR(hidden_.EndBlock(rows, layer.feed_forward->output_bias(),
-                                          layer.mlp_output_norm,
-                                          next == nullptr ? nullptr : next->input_layernorm,
-                                          next == nullptr ? nullptr : &next->mixer->input()));
+    CRIA_RETURN_IF_ERROR(EndLayer(layer, i + 1 < layers_.size() ? &layers_[i + 1] : nullptr, rows));
   }
   head_.Begin(rows);
   return {};
+}
+
+Status Decoder::EndLayer(const DecoderLayer& layer, const DecoderLayer* next, size_t rows) const {
+  const float* const next_norm = next == nullptr ? nullptr : next->input_layernorm;
+  const Projection* const next_input = next == nullptr ? nullptr : &next->mixer->input();
+  const float* const bias = layer.feed_forward->output_bias();
+  if (layer.per_layer == nullptr) {
+    return hidden_.EndBlock(rows, bias, layer.mlp_output_norm, next_norm, next_input,
+                            layer.layer_scalar);
+  }
+  CRIA_RETURN_IF_ERROR(
+      hidden_.EndBlock(rows, bias, layer.mlp_output_norm, nullptr, &layer.per_layer->input()));
+  CRIA_RETURN_IF_ERROR(layer.per_layer->Run(rows));
+  return hidden_.EndBlock(rows, nullptr, layer.per_layer_output_norm, next_norm, next_input,
+                          layer.layer_scalar);
 }
 
 size_t Decoder::KeepLogitRows(TokenMixer& mixer) {
   const std::span<const uint32_t> rows = placement_.logit_rows();
   mixer.Keep(rows);
   hidden_.Keep(rows);
+  if (per_layer_inputs_ != nullptr) per_layer_inputs_->Keep(rows);
   placement_.KeepLogitRows();
   return rows.size();
 }

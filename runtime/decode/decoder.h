@@ -17,6 +17,7 @@
 #include "decode/hidden_state.h"
 #include "decode/kv_cache.h"
 #include "decode/output_head.h"
+#include "decode/per_layer_inputs.h"
 #include "decode/profile.h"
 #include "decode/rank_link.h"
 #include "decode/rope_tables.h"
@@ -109,11 +110,14 @@ class Decoder final : public TokenModel {
   // where the rows of the batch stand. Fails if a sequence has fewer tokens than the run's first
   // position.
   Status PlaceRuns(const Batch& batch);
-  // Fills the first rows of the hidden state.
+  // Fills the first rows of the hidden state and, if there are any, of the per-layer inputs.
   Status Embed(const Batch& batch);
+  // Adds the output of the layer's feed-forward, and what comes after that; `next` is null after
+  // the last layer.
+  Status EndLayer(const DecoderLayer& layer, const DecoderLayer* next, size_t rows) const;
   // Runs a batch whose rows are placed and embedded.
   Status RunLayers(size_t rows);
-  // Lets the rows without logits end, in `mixer` and what is around the layers. Returns how many
+  // Lets the rows without logits end, in `mixer` and in what is around the layers. Returns how many
   // rows are left.
   size_t KeepLogitRows(TokenMixer& mixer);
   // CarryOutMoves while the workers are locked.
@@ -133,6 +137,7 @@ class Decoder final : public TokenModel {
   BatchPlacement placement_;
   const HiddenState hidden_;
   OutputHead head_;
+  std::unique_ptr<PerLayerInputs> per_layer_inputs_;  // Null if the model has none.
   std::vector<DecoderLayer> layers_;
   std::deque<xnn::Linear> linears_;  // The projections of layers and head point into it.
   uint64_t weight_bytes_per_token_ = 0;

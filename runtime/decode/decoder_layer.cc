@@ -9,6 +9,9 @@ void DecoderLayer::AddPlaces(TensorPlaces& places, size_t hidden_size) {
   places.AddVector(TensorRole::kMlpOutputNorm, mlp_output_norm, hidden_size);
   mixer->AddPlaces(places);
   feed_forward->AddPlaces(places);
+  if (per_layer != nullptr) per_layer->AddPlaces(places);
+  places.AddVector(TensorRole::kPerLayerOutputNorm, per_layer_output_norm, hidden_size);
+  places.AddVector(TensorRole::kLayerScalar, layer_scalar, 1);
 }
 
 }  // namespace cria

@@ -7,8 +7,8 @@
 
 namespace cria {
 
-// One layer: a token mixer and a feed-forward, each between its norms. Norms that the model does
-// not have are null.
+// One layer: a token mixer and a feed-forward, each between its norms, and in some models a block
+// for per-layer inputs. What the model does not have is null.
 struct DecoderLayer {
   // Places of the layer's norms and of both blocks.
   void AddPlaces(TensorPlaces& places, size_t hidden_size);
@@ -21,6 +21,9 @@ struct DecoderLayer {
   const float* mlp_output_norm = nullptr;           // [hidden_size]
   std::unique_ptr<TokenMixer> mixer;
   std::unique_ptr<FeedForward> feed_forward;
+  std::unique_ptr<FeedForward> per_layer;
+  const float* per_layer_output_norm = nullptr;  // [hidden_size]
+  const float* layer_scalar = nullptr;           // [1]
 };
 
 }  // namespace cria

@@ -9,6 +9,7 @@
 #include "decode/key_offsets.h"
 #include "decode/load_weights.h"
 #include "decode/mixture.h"
+#include "decode/moe_block.h"
 #include "decode/self_attention.h"
 #include "decode/short_convolution.h"
 #include "decode/ungated_feed_forward.h"
@@ -56,16 +57,24 @@ Status Decoder::Load(const ModelFile& file, const xnn::PackedWeights& weights) {
   const ArenaView arena(arena_, memory_.layout);
   const LayerContext context = {config, workers_, ranks_, hidden_};
   const SelfAttention::Buffers attention_buffers(memory_.attention, arena);
-  const MixtureOfExperts::Buffers mixture_buffers(memory_.mixture, arena);
+  const MixtureOfExperts::Buffers mixture_buffers(memory_.feed_forward.mixture, arena);
   const GatedDeltaNet::Buffers delta_net_buffers(memory_.delta_net, arena);
   auto* const convolved = arena.Pointer<float>(memory_.convolution.projected);
-  auto* const gate_up = arena.Pointer<float>(memory_.gate_up);
+  auto* const gate_up = arena.Pointer<float>(memory_.feed_forward.gate_up);
 
   TensorPlaces places;
   // A rank may have only a part of the head.
   head_.AddPlaces(places, file.tensor(TensorRole::kLmHead).layout.output_channels);
+  if (config.hidden_size_per_layer_input != 0) {
+    CRIA_ASSIGN_OR_RETURN(
+        PerLayerInputs inputs,
+        PerLayerInputs::Create(context, file, memory_.per_layer, arena_, memory_.layout));
+    per_layer_inputs_ = std::make_unique<PerLayerInputs>(std::move(inputs));
+    per_layer_inputs_->AddPlaces(places);
+  }
   std::vector<const SelfAttention*> attentions;
   attentions.reserve(layers_.size());
+  size_t last_to_store = 0;
   for (size_t i = 0; i < layers_.size(); ++i) {
     DecoderLayer& layer = layers_[i];
     if (config.layer_kind(i).short_conv) {
@@ -80,18 +89,28 @@ Status Decoder::Load(const ModelFile& file, const xnn::PackedWeights& weights) {
       attentions.push_back(attention.get());
       layer.mixer = std::move(attention);
     }
-    if (config.is_mixture(i)) {
+    if (config.layer_kind(i).stores_tokens()) last_to_store = i;
+    if (config.is_mixture(i) && config.enable_moe_block) {
+      layer.feed_forward =
+          std::make_unique<MoeBlock>(context, config.layer_kind(i), mixture_buffers, gate_up,
+                                     arena.Pointer<float>(memory_.feed_forward.moe_outputs));
+    } else if (config.is_mixture(i)) {
       layer.feed_forward = std::make_unique<MixtureOfExperts>(context, mixture_buffers, gate_up);
     } else if (config.ungated_mlp) {
       layer.feed_forward = std::make_unique<UngatedFeedForward>(context, i, gate_up);
     } else {
-      layer.feed_forward = std::make_unique<DenseFeedForward>(context, config.intermediate_size,
-                                                              gate_up, DenseFeedForward::Roles{});
+      layer.feed_forward = std::make_unique<DenseFeedForward>(
+          context, config.intermediate_size_of(config.layer_kind(i)), gate_up,
+          DenseFeedForward::Roles{});
+    }
+    if (per_layer_inputs_ != nullptr) {
+      layer.per_layer = std::make_unique<PerLayerBlock>(
+          context, per_layer_inputs_->OfLayer(i), arena.Pointer<float>(memory_.per_layer.gates));
     }
     places.BeginLayer(static_cast<int>(i));
     layer.AddPlaces(places, config.hidden_size);
   }
-  layers_.back().is_last_to_store = true;
+  layers_[last_to_store].is_last_to_store = true;
 
   CRIA_RETURN_IF_ERROR(LoadVectors(file, places, arena.Pointer<float>(memory_.vectors)));
   if (HasKeyOffsets(config, shape_.options.kv_type)) {

@@ -9,6 +9,7 @@
 #include "decode/hidden_state.h"
 #include "decode/kv_cache.h"
 #include "decode/mixture.h"
+#include "decode/per_layer_inputs.h"
 #include "decode/rope_tables.h"
 #include "decode/self_attention.h"
 #include "decode/sequences.h"
@@ -18,13 +19,19 @@
 
 namespace cria {
 
+struct FeedForwardRegions {
+  ArenaLayout::RegionId gate_up;  // Of DenseFeedForward.
+  MixtureOfExperts::Regions mixture;
+  ArenaLayout::RegionId moe_outputs;  // MoeBlock's.
+};
+
 // The layout of a decoder's working memory: each part of the decoder plans its own regions. It
 // follows from configuration, options and number of threads alone, so that it can be computed
 // before a model is loaded.
 struct DecoderMemory {
   ArenaLayout layout;
   ArenaLayout::RegionId vectors;        // f32 [VectorElements]: norms and biases.
-  ArenaLayout::RegionId embedding_row;  // One stored row of the embedding table and its scales.
+  ArenaLayout::RegionId embedding_row;  // The buffer of the embedding table's EmbeddingReader.
   ArenaLayout::RegionId sequences;      // The arrays of Sequences.
   KvCache::Regions kv;
   RopeTables::Regions ropes;
@@ -34,8 +41,8 @@ struct DecoderMemory {
   StateCache::Regions states;
   ShortConvolution::Regions convolution;
   GatedDeltaNet::Regions delta_net;
-  ArenaLayout::RegionId gate_up;  // Of DenseFeedForward.
-  MixtureOfExperts::Regions mixture;
+  FeedForwardRegions feed_forward;
+  PerLayerInputs::Regions per_layer;
   ArenaLayout::RegionId logits;
 };
 

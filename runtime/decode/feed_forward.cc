@@ -24,8 +24,12 @@ GatedAct GatedActOf(HiddenAct act) {
 }
 
 size_t WidestDenseFeedForward(const ModelConfig& config) {
-  return std::max(config.has_dense_layers() ? config.intermediate_size : 0,
-                  config.shared_expert_intermediate_size);
+  size_t widest = config.shared_expert_intermediate_size;
+  for (size_t i = 0; i < config.num_hidden_layers; ++i) {
+    if (!config.is_dense(i)) continue;
+    widest = std::max(widest, config.intermediate_size_of(config.layer_kind(i)));
+  }
+  return widest;
 }
 
 ArenaLayout::RegionId DenseFeedForward::Plan(const DecoderShape& shape, ArenaLayout& layout) {

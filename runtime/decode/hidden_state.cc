@@ -16,9 +16,10 @@ HiddenState::Regions HiddenState::Plan(const DecoderShape& shape, size_t widest_
   // XNNPACK may read a few bytes after the end of every input.
   const size_t slack = xnn::kReadableSlackBytes;
   Regions regions;
-  // Without norms before them, products read the hidden state.
-  regions.hidden =
-      layout.Add("hidden state", bytes + (shape.config.has_norms_before() ? 0 : slack), kWholeLife);
+  // Without norms before them, products read the hidden state, as those for per-layer inputs do.
+  const bool is_read =
+      !shape.config.has_norms_before() || shape.config.hidden_size_per_layer_input != 0;
+  regions.hidden = layout.Add("hidden state", bytes + (is_read ? slack : 0), kWholeLife);
   regions.quantized = layout.Add("quantized activations",
                                  chunk * QuantizedRowStride(widest_input) + slack, kWholeLife);
   regions.quantizations =
@@ -47,16 +48,26 @@ void HiddenState::Rotate(size_t rows) const {
   workers_.ForEachRow(rows, size_, [&](size_t row) { ops::HadamardTransform(Row(row), size_); });
 }
 
+void HiddenState::NormalizeWithoutWeights(size_t rows) const {
+  workers_.ForEachRow(rows, size_, [&](size_t row) {
+    ops::RmsNorm(Row(row), nullptr, size_, epsilon_, normed_ + row * size_);
+  });
+}
+
 void HiddenState::BeginBlock(size_t rows, const float* norm, const Projection& next) const {
   workers_.ForEachRow(rows, size_, [&](size_t row) { Normalize(Row(row), row, norm, next); });
   workers_.Count(OperatorKind::kNorm);
 }
 
 Status HiddenState::EndBlock(size_t rows, const float* bias, const float* norm,
-                             const float* next_norm, const Projection* next) const {
+                             const float* next_norm, const Projection* next,
+                             const float* scalar) const {
   CRIA_RETURN_IF_ERROR(ranks_.Sum({projected_, rows * size_}));
   workers_.ForEachRow(rows, size_, [&](size_t row) {
-    const float* const hidden = AddOutput(row, bias, norm);
+    float* const hidden = AddOutput(row, bias, norm);
+    if (scalar != nullptr) {
+      for (size_t i = 0; i < size_; ++i) hidden[i] *= *scalar;
+    }
     if (next != nullptr) Normalize(hidden, row, next_norm, *next);
   });
   workers_.Count(OperatorKind::kNorm);
@@ -90,7 +101,7 @@ const float* HiddenState::TurnBack(const float* hidden, size_t row) const {
   return turned;
 }
 
-const float* HiddenState::AddOutput(size_t row, const float* bias, const float* norm) const {
+float* HiddenState::AddOutput(size_t row, const float* bias, const float* norm) const {
   float* const projected = projected_ + row * size_;
   float* const hidden = Row(row);
   if (norm != nullptr) {

@@ -33,7 +33,7 @@ class HiddenState {
 
   float* Row(size_t row) const { return hidden_ + row * size_; }
   // What the products at the beginning of a block read, [rows][hidden_size]: normalized rows, or
-  // without norms before blocks the hidden state.
+  // without norms before blocks the hidden state. Blocks may also read Row(0) and what follows it.
   const float* block_input() const { return has_norms_before_ ? normed_ : hidden_; }
   // Where a block leaves its output, [rows][hidden_size].
   float* block_output() const { return projected_; }
@@ -48,14 +48,16 @@ class HiddenState {
   }
   // Multiplies the first `rows` rows by the Hadamard matrix of ops/hadamard.h.
   void Rotate(size_t rows) const;
+  // Writes the first `rows` rows, normalized with weights of 1, to block_input().
+  void NormalizeWithoutWeights(size_t rows) const;
   // Makes the first `rows` rows ready for a block that begins with the product `next`; `norm`,
   // [hidden_size], is null if there is no norm.
   void BeginBlock(size_t rows, const float* norm, const Projection& next) const;
   // Adds the block's output, over all ranks, with `bias` and then normalized by `norm` unless these
-  // are null, to the rows, and makes them ready for the next block; `next` is null after the last
-  // one.
+  // are null, to the rows, multiplies them by `*scalar` unless it is null, and makes them ready for
+  // the next block; `next` is null after the last one.
   Status EndBlock(size_t rows, const float* bias, const float* norm, const float* next_norm,
-                  const Projection* next) const;
+                  const Projection* next, const float* scalar = nullptr) const;
   // Leaves only `rows`, in ascending order: they become the first rows.
   void Keep(std::span<const uint32_t> rows) const;
   // Normalizes row `row` as row `target` of normed(), ready for the product `next`.
@@ -66,7 +68,7 @@ class HiddenState {
   // A row of a rotated hidden state as it would be without the rotation, in row `row` of normed_,
   // from where Normalize may read it.
   const float* TurnBack(const float* hidden, size_t row) const;
-  const float* AddOutput(size_t row, const float* bias, const float* norm) const;
+  float* AddOutput(size_t row, const float* bias, const float* norm) const;
 
   const size_t size_;
   const float epsilon_;

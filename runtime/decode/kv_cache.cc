@@ -9,30 +9,28 @@
 namespace cria {
 namespace {
 
-// The sum of all layers' pages.
-uint64_t NumLayerPages(const ModelConfig& config, const KvPages::Shape& shape) {
-  const std::vector<KvPageGroup::Shape> groups = KvPages::Groups(shape);
-  uint64_t num_pages = 0;
-  for (size_t i = 0; i < config.num_hidden_layers; ++i) {
-    const LayerKind& kind = config.layer_kind(i);
-    if (!kind.has_attention()) continue;
-    num_pages += groups[KvPages::GroupOf(groups, kind.sliding_window)].num_pages;
-  }
-  return num_pages;
-}
+// Whether the layer has keys and values of its own.
+bool StoresKeys(const LayerKind& kind) { return kind.has_attention() && kind.stores_tokens(); }
 
 }  // namespace
 
 KvCache::Regions KvCache::Plan(const DecoderShape& shape, ArenaLayout& layout) {
   const ModelConfig& config = shape.config;
   const KvType type = shape.options.kv_type;
-  const KvPages::Shape pages = ShapeOfKvPages(config, shape.options);
-  const uint64_t rows = NumLayerPages(config, pages) * config.num_key_value_heads * kKvPageTokens;
-  const uint64_t bytes = rows * config.head_dim * KvElementBytes(type);
-  const uint64_t scale_bytes = type == KvType::kInt8 ? rows * sizeof(float) : 0;
-  const uint64_t offsets = HasKeyOffsets(config, type) ? uint64_t{config.num_hidden_layers} * 2 *
-                                                             config.key_value_channels()
-                                                       : 0;
+  const std::vector<KvPageGroup::Shape> groups =
+      KvPages::Groups(ShapeOfKvPages(config, shape.options));
+  uint64_t bytes = 0;
+  uint64_t scale_bytes = 0;
+  uint64_t offsets = 0;
+  for (size_t i = 0; i < config.num_hidden_layers; ++i) {
+    const LayerKind& kind = config.layer_kind(i);
+    if (HasKeyOffsets(config, type)) offsets += 2 * config.key_value_channels(kind);
+    if (!StoresKeys(kind)) continue;
+    const uint64_t pages = groups[KvPages::GroupOf(groups, kind.sliding_window)].num_pages;
+    const uint64_t rows = pages * config.key_value_heads_of(kind) * kKvPageTokens;
+    bytes += rows * config.head_dim_of(kind) * KvElementBytes(type);
+    if (type == KvType::kInt8) scale_bytes += rows * sizeof(float);
+  }
   Regions regions;
   regions.key_offsets = layout.Add("KV cache: key offsets", offsets * sizeof(float), kWholeLife);
   regions.keys = layout.Add("KV cache: keys", bytes, kWholeLife);
@@ -59,20 +57,26 @@ KvCache::KvCache(const DecoderShape& shape, const Regions& regions, const ArenaV
   for (size_t i = 0; i < layers_.size(); ++i) {
     const LayerKind& kind = config_.layer_kind(i);
     Layer& layer = layers_[i];
+    if (!kind.stores_tokens()) {
+      layer = layers_[kind.kv_shared_layer - 1];
+      layer.is_stored = false;
+      continue;
+    }
     layer.view = {.type = type,
-                  .num_key_value_heads = config_.num_key_value_heads,
-                  .head_dim = config_.head_dim,
+                  .num_key_value_heads = config_.key_value_heads_of(kind),
+                  .head_dim = config_.head_dim_of(kind),
                   .rotary_dim = config_.rotary_dim};
     if (!kind.has_attention()) continue;
+    layer.is_stored = true;
     layer.group = KvPages::GroupOf(groups, kind.sliding_window);
     layer.rope = ropes.Of(kind);
     const size_t num_pages = groups[layer.group].num_pages;
     layer.view.num_pages = num_pages;
     layer.view.keys = keys;
     layer.view.values = values;
-    const size_t rows = config_.num_key_value_heads * num_pages * kKvPageTokens;
-    keys += rows * config_.head_dim * element_bytes;
-    values += rows * config_.head_dim * element_bytes;
+    const size_t rows = layer.view.num_key_value_heads * num_pages * kKvPageTokens;
+    keys += rows * layer.view.head_dim * element_bytes;
+    values += rows * layer.view.head_dim * element_bytes;
     if (type == KvType::kInt8) {
       layer.view.key_scales = std::exchange(key_scales, key_scales + rows);
       layer.view.value_scales = std::exchange(value_scales, value_scales + rows);
@@ -81,25 +85,29 @@ KvCache::KvCache(const DecoderShape& shape, const Regions& regions, const ArenaV
 }
 
 void KvCache::SubtractKeyOffsets(std::span<const float* const> key_biases) {
-  const size_t channels = config_.key_value_channels();
   float* next = key_offsets_;
   // Layers that share a rope table have the same lines.
   const float* table = nullptr;
   std::vector<TurnLine> lines;
   for (size_t i = 0; i < layers_.size(); ++i) {
     Layer& layer = layers_[i];
-    if (key_biases[i] == nullptr) continue;
+    const LayerKind& kind = config_.layer_kind(i);
+    if (!kind.stores_tokens()) {
+      layer.view.key_offsets = layers_[kind.kv_shared_layer - 1].view.key_offsets;
+    }
+    if (!layer.is_stored || key_biases[i] == nullptr) continue;
+    const size_t channels = config_.key_value_channels(kind);
     if (layer.rope.cosines != table) {
       table = layer.rope.cosines;
       std::vector<double> frequencies;
       if (table != nullptr) {
-        frequencies = RopeInverseFrequencies(config_, config_.layer_kind(i), sequence_tokens_);
+        frequencies = RopeInverseFrequencies(config_, kind, sequence_tokens_);
       }
       lines = std::vector<TurnLine>(frequencies.begin(), frequencies.end());
     }
     const std::span middles(std::exchange(next, next + channels), channels);
     const std::span slopes(std::exchange(next, next + channels), channels);
-    FillKeyOffsets(lines, config_.head_dim, {key_biases[i], channels}, middles, slopes);
+    FillKeyOffsets(lines, layer.view.head_dim, {key_biases[i], channels}, middles, slopes);
     layer.view.key_offsets = {.middles = middles.data(),
                               .slopes = slopes.data(),
                               .cosines = layer.rope.cosines,
@@ -108,10 +116,10 @@ void KvCache::SubtractKeyOffsets(std::span<const float* const> key_biases) {
 }
 
 void KvCache::Move(std::span<const PageMove> moves, const ThreadPool& pool) const {
-  const size_t rope_width = config_.rotary_channels() / 2;
   pool.ParallelFor(layers_.size(), [&](size_t index) {
     const Layer& layer = layers_[index];
-    if (layer.view.keys == nullptr) return;
+    if (!layer.is_stored) return;
+    const size_t rope_width = config_.rotary_channels(config_.layer_kind(index)) / 2;
     for (const PageMove& move : moves) {
       if (move.group != layer.group) continue;
       const bool is_turned = move.distance != 0 && layer.rope.cosines != nullptr;

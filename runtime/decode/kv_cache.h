@@ -16,14 +16,14 @@ namespace cria {
 // The keys and values of all layers, on the pages that KvPages gives to sequences.
 class KvCache {
  public:
-  // The rows of a layer are those of all pages of its group.
+  // What layers store, one behind another, with the sizes of each. The rows of a layer are those of
+  // all pages of its group.
   struct Regions {
-    // f32 [num_hidden_layers][2][key_value_heads][head_dim], middles and slopes; empty unless
-    // HasKeyOffsets.
+    // f32 [2][key_value_heads][head_dim], middles and slopes; empty unless HasKeyOffsets.
     ArenaLayout::RegionId key_offsets;
-    ArenaLayout::RegionId keys;          // [num_hidden_layers][key_value_heads][rows][head_dim]
+    ArenaLayout::RegionId keys;          // [key_value_heads][rows][head_dim]
     ArenaLayout::RegionId values;        // The same shape.
-    ArenaLayout::RegionId key_scales;    // f32 [num_hidden_layers][key_value_heads][rows]
+    ArenaLayout::RegionId key_scales;    // f32 [key_value_heads][rows]
     ArenaLayout::RegionId value_scales;  // The same shape; both empty unless kInt8.
   };
   static Regions Plan(const DecoderShape& shape, ArenaLayout& layout);
@@ -36,6 +36,7 @@ class KvCache {
     ops::KvCacheView view;
     size_t group = 0;  // Of KvPages.
     RopeTableView rope;
+    bool is_stored = false;  // The keys and values are the layer's own.
   };
 
   // If HasKeyOffsets: subtracts offsets from keys from now on, those that follow from the biases of
@@ -43,7 +44,8 @@ class KvCache {
   void SubtractKeyOffsets(std::span<const float* const> key_biases);
 
   size_t num_layers() const { return layers_.size(); }
-  // The view of a layer without attention has no memory.
+  // The view of a layer without attention has no memory; that of a layer without keys and values of
+  // its own is another layer's.
   const Layer& layer(size_t index) const { return layers_[index]; }
 
   // Moves rows in all layers of the moves' groups.

@@ -65,9 +65,10 @@ KvState::KvState(Decoder& decoder, SequenceId sequence, size_t num_tokens)
     }
     next.first_token = PageGroupOf(decoder, i).WindowBegin(num_tokens);
     layers_.push_back(next);
+    if (!decoder.cache().layer(i).is_stored) continue;
     const size_t first_page = next.first_token / kKvPageTokens;
     next.first_block += DivideRoundingUp(num_tokens, kKvPageTokens) - first_page;
-    next.offset += (num_tokens - next.first_token) * RowBytes();
+    next.offset += (num_tokens - next.first_token) * RowBytes(i);
   }
   layers_.push_back(next);
   scratch_.resize(largest_state);
@@ -79,17 +80,17 @@ const StateCache::Layer* KvState::StatesOf(size_t layer) const {
 }
 
 size_t KvState::NumHeads(size_t block) const {
-  return StatesOf(LayerOf(block)) != nullptr ? 1 : NumKeyValueHeads();
+  const size_t layer = LayerOf(block);
+  return StatesOf(layer) != nullptr ? 1 : NumKeyValueHeads(layer);
 }
 
-size_t KvState::NumKeyValueHeads() const {
-  return decoder_.ranks().NumKeyValueHeads(decoder_.cache().layer(0).view);
+size_t KvState::NumKeyValueHeads(size_t layer) const {
+  return decoder_.ranks().NumKeyValueHeads(decoder_.cache().layer(layer).view);
 }
 
-// Of one token, in all heads of a layer.
-uint64_t KvState::RowBytes() const {
-  const ops::KvCacheView& cache = decoder_.cache().layer(0).view;
-  return NumKeyValueHeads() * KvRowBytes(cache.head_dim, cache.type);
+uint64_t KvState::RowBytes(size_t layer) const {
+  const ops::KvCacheView& cache = decoder_.cache().layer(layer).view;
+  return NumKeyValueHeads(layer) * KvRowBytes(cache.head_dim, cache.type);
 }
 
 size_t KvState::LayerOf(size_t block) const {
@@ -108,7 +109,7 @@ uint64_t KvState::BlockOffset(size_t block) const {
   const size_t layer = LayerOf(block);
   if (layer + 1 == layers_.size() || StatesOf(layer) != nullptr) return layers_[layer].offset;
   return layers_[layer].offset +
-         (Tokens(block, layer).first - layers_[layer].first_token) * RowBytes();
+         (Tokens(block, layer).first - layers_[layer].first_token) * RowBytes(layer);
 }
 
 KvRows KvState::RowsOf(size_t block) const {
@@ -151,7 +152,7 @@ bool KvState::AreFinite(size_t block, const KvParts& rows) const {
 
 void KvState::MakeResident(size_t layer) const {
   if (StatesOf(layer) != nullptr) return;
-  for (size_t head = 0; head < NumKeyValueHeads(); ++head) {
+  for (size_t head = 0; head < NumKeyValueHeads(layer); ++head) {
     // The rows so far that are adjacent, of each kind.
     KvParts adjacent = {};
     for (size_t block = layers_[layer].first_block; block < layers_[layer + 1].first_block;

@@ -23,7 +23,8 @@ inline constexpr uint32_t kKvStateVersion = 1;
 // each page of the sequence in each layer, in the order of the layers and then of the pages. A
 // block has, for each head, the rows of keys, those of values and, if the type is kInt8, the scales
 // of both. The order does not depend on which pages of the KV cache the sequence holds. A recurrent
-// layer has one block instead, whose only head is the state after these tokens.
+// layer has one block instead, whose only head is the state after these tokens, and a layer without
+// keys and values of its own has none.
 class KvState {
  public:
   // `num_tokens` may be more than the sequence has, unless Rows is called.
@@ -66,8 +67,9 @@ class KvState {
 
   // Null unless the layer is recurrent.
   const StateCache::Layer* StatesOf(size_t layer) const;
-  size_t NumKeyValueHeads() const;
-  uint64_t RowBytes() const;
+  size_t NumKeyValueHeads(size_t layer) const;
+  // Channels of one token, in all heads of a layer.
+  uint64_t RowBytes(size_t layer) const;
   size_t LayerOf(size_t block) const;
   // The first token of the block, which is in this layer, and the one behind its last.
   std::pair<size_t, size_t> Tokens(size_t block, size_t layer) const;

@@ -15,6 +15,9 @@ Status RunLayerProducts(Decoder& decoder, size_t rows, size_t num_logits) {
     CRIA_RETURN_IF_ERROR(layer.mixer->RunProducts(rows, mixed_rows));
     if (mixed_rows == 0) break;
     CRIA_RETURN_IF_ERROR(layer.feed_forward->RunProducts(mixed_rows));
+    if (layer.per_layer != nullptr) {
+      CRIA_RETURN_IF_ERROR(layer.per_layer->RunProducts(mixed_rows));
+    }
     rows = mixed_rows;
   }
   return {};

@@ -99,8 +99,16 @@ void MixtureOfExperts::AddPlaces(TensorPlaces& places) {
 }
 
 Status MixtureOfExperts::Run(size_t rows) {
+  Choose(rows);
+  return RunChosen(rows);
+}
+
+void MixtureOfExperts::Choose(size_t rows) {
   Route(rows);
   GroupChoices(rows);
+}
+
+Status MixtureOfExperts::RunChosen(size_t rows) {
   FillSlots(rows);
   workers_.Count(OperatorKind::kRouting);
   CRIA_RETURN_IF_ERROR(MultiplyExperts(gate_up_proj_, rows, OperatorKind::kGateUpProj));

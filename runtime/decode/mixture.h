@@ -65,6 +65,11 @@ class MixtureOfExperts final : public FeedForward {
   Status Run(size_t rows) override;
   Status RunProducts(size_t rows) override;
 
+  // The parts of Run, between which the rows may become others: each row chooses its experts; these
+  // multiply the rows, which are ready for input().
+  void Choose(size_t rows);
+  Status RunChosen(size_t rows);
+
  private:
   // Lets each row choose its experts.
   void Route(size_t rows) const;

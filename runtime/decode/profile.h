@@ -24,10 +24,11 @@ enum class OperatorKind : uint8_t {
   kGateUpProj,
   kActivation,  // Of the gate, and its product with the rows of up.
   kDownProj,
+  kPerLayer,  // Per-layer inputs, and the blocks that read them.
   kLmHead,
   kSampling,
 };
-inline constexpr size_t kNumOperatorKinds = 14;
+inline constexpr size_t kNumOperatorKinds = 15;
 std::string_view OperatorKindName(OperatorKind kind);
 
 // Time spent on each kind of operator. Reading the clock takes 20 to 40 ns each time.

@@ -20,7 +20,7 @@ struct RopeTableView {
 class RopeTables {
  public:
   struct Regions {
-    // f32 [tables][longest sequence][rotary_channels / 2] each.
+    // f32 [longest sequence][rotary_channels / 2] of each table, one behind another.
     ArenaLayout::RegionId cosines;
     ArenaLayout::RegionId sines;
   };
@@ -32,9 +32,7 @@ class RopeTables {
 
  private:
   std::vector<LayerKind> kinds_;  // Of the tables.
-  size_t table_elements_;
-  const float* cosines_;
-  const float* sines_;
+  std::vector<RopeTableView> tables_;
 };
 
 }  // namespace cria

@@ -16,22 +16,24 @@ SelfAttention::Regions SelfAttention::Plan(const DecoderShape& shape, ArenaLayou
   const uint64_t chunk = shape.options.chunk_tokens;
   Regions regions;
   regions.qkv =
-      layout.Add("queries, keys and values", chunk * config.qkv_channels() * sizeof(float),
+      layout.Add("queries, keys and values", chunk * config.most_qkv_channels() * sizeof(float),
                  {kQkvStep, kAttentionStep});
   const uint64_t gates = config.use_attention_gate ? chunk * config.num_attention_heads : 0;
   regions.gates = layout.Add("attention gates", gates * sizeof(float), {kQkvStep, kAttentionStep});
-  regions.scratch =
-      layout.Add("attention scratch",
-                 ops::AttentionScratchBytes(
-                     {config.num_attention_heads, config.num_key_value_heads, config.head_dim},
-                     {.rows = shape.options.chunk_tokens,
-                      .runs = shape.options.num_sequences,
-                      .context_tokens = shape.sequence_tokens()},
-                     shape.num_threads),
-                 {kAttentionStep, kAttentionStep});
+  uint64_t scratch = 0;
+  for (const LayerKind& kind : config.layer_kinds) {
+    scratch = std::max(scratch, ops::AttentionScratchBytes(
+                                    {config.num_attention_heads, config.key_value_heads_of(kind),
+                                     config.head_dim_of(kind)},
+                                    {.rows = shape.options.chunk_tokens,
+                                     .runs = shape.options.num_sequences,
+                                     .context_tokens = shape.sequence_tokens()},
+                                    shape.num_threads));
+  }
+  regions.scratch = layout.Add("attention scratch", scratch, {kAttentionStep, kAttentionStep});
   regions.output =
       layout.Add("attention output",
-                 chunk * config.query_channels() * sizeof(float) + xnn::kReadableSlackBytes,
+                 chunk * config.most_query_channels() * sizeof(float) + xnn::kReadableSlackBytes,
                  {kAttentionStep, kOutputStep});
   return regions;
 }
@@ -45,22 +47,24 @@ SelfAttention::Buffers::Buffers(const Regions& regions, const ArenaView& arena)
 SelfAttention::SelfAttention(const LayerContext& context, const LayerKind& kind,
                              const Buffers& buffers, const KvCache::Layer& cache)
     : TokenMixer(context),
-      shape_{.num_attention_heads = context.config.num_attention_heads,
-             .num_key_value_heads = context.config.num_key_value_heads,
-             .head_dim = context.config.head_dim,
+      kind_(kind),
+      query_channels_(config_.query_channels(kind)),
+      key_value_channels_(kind.stores_tokens() ? config_.key_value_channels(kind) : 0),
+      qkv_channels_(config_.qkv_channels(kind)),
+      shape_{.num_attention_heads = config_.num_attention_heads,
+             .num_key_value_heads = config_.key_value_heads_of(kind),
+             .head_dim = config_.head_dim_of(kind),
              .window_tokens = kind.sliding_window,
              .score_factor = kind.score_factor(),
-             .score_cap = context.config.attn_logit_softcapping},
+             .score_cap = config_.attn_logit_softcapping},
       buffers_(buffers),
       cache_(cache) {}
 
 void SelfAttention::AddPlaces(TensorPlaces& places) {
   const size_t hidden = config_.hidden_size;
-  const size_t query = config_.query_channels();
-  const size_t qkv = config_.qkv_channels();
   places.Add({.role = TensorRole::kQkvProj,
               .product = &qkv_proj_,
-              .outputs = qkv,
+              .outputs = qkv_channels_,
               .inputs = hidden,
               .input = hidden_.block_input(),
               .input_stride = hidden,
@@ -69,9 +73,9 @@ void SelfAttention::AddPlaces(TensorPlaces& places) {
   places.Add({.role = TensorRole::kOProj,
               .product = &o_proj_,
               .outputs = hidden,
-              .inputs = query,
+              .inputs = query_channels_,
               .input = buffers_.output,
-              .input_stride = query,
+              .input_stride = query_channels_,
               .quantized = hidden_.quantized(),
               .output = hidden_.block_output()});
   if (config_.use_attention_gate) {
@@ -80,18 +84,19 @@ void SelfAttention::AddPlaces(TensorPlaces& places) {
                 .outputs = config_.num_attention_heads,
                 .inputs = hidden});
   }
-  places.AddVector(TensorRole::kQkvBias, qkv_bias_, qkv);
-  places.AddVector(TensorRole::kQNorm, q_norm_, config_.joint_qk_norm ? query : config_.head_dim);
+  places.AddVector(TensorRole::kQkvBias, qkv_bias_, qkv_channels_);
+  places.AddVector(TensorRole::kQNorm, q_norm_,
+                   config_.joint_qk_norm ? query_channels_ : shape_.head_dim);
   places.AddVector(TensorRole::kKNorm, k_norm_,
-                   config_.joint_qk_norm ? config_.key_value_channels() : config_.head_dim);
+                   config_.joint_qk_norm ? key_value_channels_ : shape_.head_dim);
   places.AddVector(TensorRole::kOBias, o_bias_, hidden);
 }
 
 Status SelfAttention::Store(const BatchPlacement& placement, size_t rows) {
   CRIA_RETURN_IF_ERROR(qkv_proj_.Run(rows, OperatorKind::kQkvProj, workers_));
   if (IsNormalizedOverRanks()) {
-    CRIA_RETURN_IF_ERROR(ranks_.NormalizeJointly({buffers_.qkv, rows * config_.qkv_channels()},
-                                                 qkv_bias_, q_norm_, k_norm_));
+    CRIA_RETURN_IF_ERROR(
+        ranks_.NormalizeJointly({buffers_.qkv, rows * qkv_channels_}, qkv_bias_, q_norm_, k_norm_));
   }
   if (gate_ != nullptr) MakeGates(rows);
   RotateAndStore(placement, rows);
@@ -99,13 +104,12 @@ Status SelfAttention::Store(const BatchPlacement& placement, size_t rows) {
 }
 
 void SelfAttention::Keep(std::span<const uint32_t> rows) {
-  const size_t stride = config_.qkv_channels();
+  const size_t stride = qkv_channels_;
   for (size_t i = 0; i < rows.size(); ++i) {
     if (rows[i] == i) continue;
-    std::copy_n(buffers_.qkv + rows[i] * stride, config_.query_channels(),
-                buffers_.qkv + i * stride);
+    std::copy_n(buffers_.qkv + rows[i] * stride, query_channels_, buffers_.qkv + i * stride);
     if (config_.attn_output_gate) {
-      std::copy_n(OutputGates(rows[i]), config_.query_channels(), OutputGates(i));
+      std::copy_n(OutputGates(rows[i]), query_channels_, OutputGates(i));
     }
     if (gate_ == nullptr) continue;
     std::copy_n(buffers_.gates + rows[i] * config_.num_attention_heads, config_.num_attention_heads,
@@ -128,7 +132,7 @@ bool SelfAttention::IsNormalizedOverRanks() const {
 }
 
 void SelfAttention::NormalizeHeads(float* heads, size_t channels, const float* weight) const {
-  const size_t norm_channels = config_.joint_qk_norm ? channels : config_.head_dim;
+  const size_t norm_channels = config_.joint_qk_norm ? channels : shape_.head_dim;
   for (float* head = heads; head != heads + channels; head += norm_channels) {
     ops::RmsNorm(head, weight, norm_channels, config_.rms_norm_eps, head);
   }
@@ -146,18 +150,18 @@ void SelfAttention::MakeGates(size_t rows) const {
 }
 
 float* SelfAttention::OutputGates(size_t row) const {
-  return buffers_.qkv + (row + 1) * config_.qkv_channels() - config_.query_channels();
+  return buffers_.qkv + (row + 1) * qkv_channels_ - query_channels_;
 }
 
 void SelfAttention::MultiplyByGates(size_t row) const {
   if (config_.attn_output_gate) {
-    ops::MultiplyBySigmoid(OutputGates(row), config_.query_channels(),
-                           buffers_.output + row * config_.query_channels());
+    ops::MultiplyBySigmoid(OutputGates(row), query_channels_,
+                           buffers_.output + row * query_channels_);
     return;
   }
-  const size_t head_dim = config_.head_dim;
+  const size_t head_dim = shape_.head_dim;
   const float* const gates = buffers_.gates + row * config_.num_attention_heads;
-  float* head = buffers_.output + row * config_.query_channels();
+  float* head = buffers_.output + row * query_channels_;
   for (size_t i = 0; i < config_.num_attention_heads; ++i, head += head_dim) {
     for (size_t j = 0; j < head_dim; ++j) head[j] *= gates[i];
   }
@@ -165,30 +169,37 @@ void SelfAttention::MultiplyByGates(size_t row) const {
 
 void SelfAttention::RotateAndStore(const BatchPlacement& placement, size_t rows) const {
   const RopeTableView& rope = cache_.rope;
-  const size_t rope_width = config_.rotary_channels() / 2;
-  const size_t heads_to_rotate = config_.num_attention_heads + config_.num_key_value_heads;
+  const size_t rotary_channels = config_.rotary_channels(kind_);
+  const size_t rope_width = rotary_channels / 2;
+  const size_t heads_to_rotate = (query_channels_ + key_value_channels_) / shape_.head_dim;
   const std::span<const BatchRow> places = placement.rows(cache_.group);
   const bool is_normalized = IsNormalizedOverRanks();
-  workers_.ForEachRow(rows, config_.qkv_channels(), [&](size_t row) {
-    float* queries = buffers_.qkv + row * config_.qkv_channels();
-    float* keys = queries + config_.query_channels();
-    float* values = keys + config_.key_value_channels();
+  workers_.ForEachRow(rows, qkv_channels_, [&](size_t row) {
+    float* queries = buffers_.qkv + row * qkv_channels_;
+    float* keys = queries + query_channels_;
+    float* values = keys + key_value_channels_;
     const size_t position = places[row].position;
     const auto normalize = [&] {
-      NormalizeHeads(queries, config_.query_channels(), q_norm_);
-      NormalizeHeads(keys, config_.key_value_channels(), k_norm_);
+      NormalizeHeads(queries, query_channels_, q_norm_);
+      NormalizeHeads(keys, key_value_channels_, k_norm_);
     };
     if (!is_normalized) {
-      if (qkv_bias_ != nullptr) ops::Add(qkv_bias_, config_.qkv_channels(), queries);
+      if (qkv_bias_ != nullptr) ops::Add(qkv_bias_, qkv_channels_, queries);
       if (q_norm_ != nullptr && !config_.qk_norm_after_rope) normalize();
     }
     if (rope.cosines != nullptr) {
-      ops::ApplyRope(queries, heads_to_rotate, config_.head_dim, config_.rotary_channels(),
+      ops::ApplyRope(queries, heads_to_rotate, shape_.head_dim, rotary_channels,
                      rope.cosines + position * rope_width, rope.sines + position * rope_width);
     }
     if (config_.qk_norm_after_rope) normalize();
     if (const float factor = config_.query_factor(position); factor != 1.0f) {
-      for (size_t i = 0; i < config_.query_channels(); ++i) queries[i] *= factor;
+      for (size_t i = 0; i < query_channels_; ++i) queries[i] *= factor;
+    }
+    if (!kind_.stores_tokens()) return;
+    if (config_.v_norm) {
+      for (float* head = values; head != values + key_value_channels_; head += shape_.head_dim) {
+        ops::RmsNorm(head, nullptr, shape_.head_dim, config_.rms_norm_eps, head);
+      }
     }
     ops::StoreKeyValue(cache_.view, places[row].cache_row, position, keys, values);
   });
@@ -196,8 +207,8 @@ void SelfAttention::RotateAndStore(const BatchPlacement& placement, size_t rows)
 }
 
 void SelfAttention::Attend(const BatchPlacement& placement, size_t rows) const {
-  const size_t channels = config_.query_channels();
-  const size_t stride = config_.qkv_channels();
+  const size_t channels = query_channels_;
+  const size_t stride = qkv_channels_;
   const std::span<ops::AttentionRows> runs = placement.runs(cache_.group);
   size_t row = 0;
   for (ops::AttentionRows& run : runs) {

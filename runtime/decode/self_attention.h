@@ -12,16 +12,16 @@
 namespace cria {
 
 // Attention over the KV cache (Vaswani et al. 2017), with rope (Su et al. 2021), grouped queries
-// (Ainslie et al. 2023), and what the configuration adds: windows, biases, norms of queries and
-// keys, soft caps, gates of the heads' outputs.
+// (Ainslie et al. 2023), and what the configuration adds: windows, biases, norms of queries, keys
+// and values, soft caps, gates of the heads' outputs, and keys and values of an earlier layer.
 class SelfAttention final : public TokenMixer {
  public:
   // The buffers, which all layers share.
   struct Regions {
-    ArenaLayout::RegionId qkv;      // f32 [chunk][qkv_channels]
+    ArenaLayout::RegionId qkv;      // f32 [chunk][most_qkv_channels]
     ArenaLayout::RegionId gates;    // f32 [chunk][num_attention_heads], with use_attention_gate.
     ArenaLayout::RegionId scratch;  // Of ops::Attention.
-    ArenaLayout::RegionId output;   // f32 [chunk][query_channels]
+    ArenaLayout::RegionId output;   // f32 [chunk][most_query_channels]
   };
   static Regions Plan(const DecoderShape& shape, ArenaLayout& layout);
   struct Buffers {
@@ -47,7 +47,7 @@ class SelfAttention final : public TokenMixer {
 
   // [key_value_heads][head_dim], or null.
   const float* key_bias() const {
-    return qkv_bias_ == nullptr ? nullptr : qkv_bias_ + config_.query_channels();
+    return qkv_bias_ == nullptr ? nullptr : qkv_bias_ + query_channels_;
   }
 
  private:
@@ -63,6 +63,11 @@ class SelfAttention final : public TokenMixer {
   void RotateAndStore(const BatchPlacement& placement, size_t rows) const;
   void Attend(const BatchPlacement& placement, size_t rows) const;
 
+  // The sizes of the layer's kind. A layer that does not store keys and values has no rows of them.
+  const LayerKind& kind_;
+  const size_t query_channels_;
+  const size_t key_value_channels_;
+  const size_t qkv_channels_;
   const ops::AttentionShape shape_;
   const Buffers buffers_;
   const KvCache::Layer& cache_;
@@ -71,7 +76,8 @@ class SelfAttention final : public TokenMixer {
   Projection o_proj_;
   // These are null if the model does not have them.
   const float* qkv_bias_ = nullptr;  // [qkv_channels]
-  // [head_dim]; with joint_qk_norm [query_channels] and [key_value_channels].
+  // [head_dim]; with joint_qk_norm [query_channels] and [key_value_channels]. The second one is
+  // null without keys, too.
   const float* q_norm_ = nullptr;
   const float* k_norm_ = nullptr;
   const float* o_bias_ = nullptr;  // [hidden_size]

@@ -24,9 +24,8 @@ constexpr uint64_t kHeapBytes = uint64_t{128} << 10;
 // A text that a program holds besides a session's tokens takes so much for each token: its bytes,
 // where its tokens end, and the log-probabilities that are sent at its end.
 constexpr uint64_t kTextBytesPerToken = 64;
-// Operators of one layer (the layers share them) and of the head; layers that differ take a few kB
-// more.
-constexpr size_t kNumLinears = 5;
+// Operators of one layer, which the layers share, and of the head, at least.
+constexpr size_t kMinLinears = 5;
 // The part of a thread's stack that is used.
 constexpr uint64_t kTouchedStackBytes = uint64_t{32} << 10;
 // XNNPACK's and our code that is used only when a model runs. Measured.
@@ -61,6 +60,16 @@ Result<WeightBytes> BytesOfWeights(const ModelOutline& model) {
                                                    model.config.num_experts_per_tok);
   }
   return bytes;
+}
+
+// Matrices of the same role and layout share their operators. Roles are not known here; so many
+// have different layouts.
+size_t NumLinears(const ModelOutline& model) {
+  std::vector<TensorLayout> known;
+  for (const TensorLayout& matrix : model.matrices) {
+    if (!std::ranges::contains(known, matrix)) known.push_back(matrix);
+  }
+  return std::max(known.size(), kMinLinears);
 }
 
 uint64_t BytesOfConstraints(size_t max_constraints, size_t vocab_size) {
@@ -102,11 +111,14 @@ struct MemoryDemand {
   uint64_t loading_bytes = 0;
   uint64_t address_space_bytes = 0;
   uint64_t token_expert_bytes = 0;
+  uint64_t token_row_bytes = 0;
 
   uint64_t bytes() const {
     uint64_t sum = 0;
     for (const MemoryLine& line : lines) {
-      if (line.kind != MemoryKind::kOnDemand) sum += line.bytes;
+      if (line.kind != MemoryKind::kOnDemand && line.kind != MemoryKind::kInFile) {
+        sum += line.bytes;
+      }
     }
     return sum;
   }
@@ -119,8 +131,10 @@ Result<MemoryDemand> DemandOf(const ModelOutline& model, const MemoryPlanOptions
   CRIA_ASSIGN_OR_RETURN(const WeightBytes weights, BytesOfWeights(model));
   const DecoderMemory memory = PlanDecoderMemory(model.config, options.decoder, max_threads);
   const uint64_t operators =
-      kNumLinears * xnn::Linear::MaxOperators(max_threads) * xnn::kOperatorBytes;
+      NumLinears(model) * xnn::Linear::MaxOperators(max_threads) * xnn::kOperatorBytes;
   const uint64_t embedding = EmbeddingReader::MappedBytes(model.embedding, model.file_is_mappable);
+  const TensorLayout& table = model.per_layer_embedding;
+  const uint64_t per_layer = EmbeddingReader::MappedBytes(table, model.file_is_mappable);
   // The tokens of a session, and of each sequence in the cache.
   const size_t context = MaxSequenceTokens(model.config, options.decoder);
   const uint64_t session =
@@ -145,6 +159,13 @@ Result<MemoryDemand> DemandOf(const ModelOutline& model, const MemoryPlanOptions
                           model.file_is_mappable ? MemoryKind::kMapped : MemoryKind::kPrivate,
                           model.metadata_bytes});
   demand.lines.push_back({"embedding table", MemoryKind::kMapped, embedding});
+  if (table.output_channels != 0) {
+    const uint64_t bytes = table.data_bytes() + table.scale_bytes();
+    demand.token_row_bytes =
+        (table.row_bytes() + table.row_scale_bytes()) * uint64_t{model.config.num_hidden_layers};
+    demand.lines.push_back({"per-layer embeddings",
+                            per_layer == 0 ? MemoryKind::kInFile : MemoryKind::kMapped, bytes});
+  }
   AddArenaLines(memory, demand.lines);
   demand.lines.push_back({"XNNPACK's operators", MemoryKind::kPrivate, operators});
   demand.lines.push_back({"session", MemoryKind::kPrivate, session});
@@ -163,7 +184,7 @@ Result<MemoryDemand> DemandOf(const ModelOutline& model, const MemoryPlanOptions
   demand.loading_bytes = model.metadata_bytes + operators + session +
                          std::max(packing, weights.creation + tables) +
                          (options.weights_in_memory ? weights.packed : 0);
-  demand.address_space_bytes = model.metadata_bytes + embedding + weights.packed +
+  demand.address_space_bytes = model.metadata_bytes + embedding + per_layer + weights.packed +
                                memory.layout.total_bytes() + operators + session + constraints +
                                std::max(packing, weights.creation);
   return demand;
@@ -254,6 +275,7 @@ Result<MemoryPlan> PlanMemory(const ModelOutline& model, const MemoryPlanOptions
                              (options.num_batch_threads != 0 ? options.num_batch_threads - 1 : 0);
   MemoryPlan plan = {.options = options, .lines = std::move(demand.lines)};
   plan.token_expert_bytes = demand.token_expert_bytes;
+  plan.token_row_bytes = demand.token_row_bytes;
   plan.lines.push_back(
       {"thread stacks", MemoryKind::kPrivate, (own_threads + 1) * kTouchedStackBytes});
   plan.lines.push_back({"program", MemoryKind::kPrivate, program.private_bytes});
@@ -322,6 +344,7 @@ Status CheckFits(const ModelOutline& model, const MemoryPlan& plan, const Memory
         FormatBytes(*bounds.address_space_bytes));
   }
   for (const MemoryLine& line : plan.lines) {
+    if (line.kind == MemoryKind::kInFile) continue;
     if (line.bytes != 0) sentence += Format("{} {}, ", line.name, FormatBytes(line.bytes));
   }
   sentence += Format("of which the kernel may reclaim {})", FormatBytes(plan.mapped_bytes()));

@@ -22,6 +22,8 @@ enum class MemoryKind : uint8_t {
   // The same, but one token does without: experts that it does not choose. They need no memory, but
   // those that are not in memory are read from the disk when they are chosen.
   kOnDemand,
+  // Neither mapped nor in memory: rows are read from the file, as tokens need them.
+  kInFile,
 };
 
 struct MemoryLine {
@@ -69,6 +71,8 @@ struct MemoryPlan {
   uint64_t mapped_bytes() const { return BytesOf(MemoryKind::kMapped); }
   // What tokens choose from in addition: it takes the memory that is left.
   uint64_t on_demand_bytes() const { return BytesOf(MemoryKind::kOnDemand); }
+  // Bytes of rows of tables in the file (kInFile) that one token reads; 0 if there are none.
+  uint64_t token_row_bytes = 0;
   // Bytes of experts that one token chooses; 0 for a model without.
   uint64_t token_expert_bytes = 0;
   // How many of these a token is expected to read from the disk with so much memory, if tokens

@@ -11,6 +11,7 @@
 
 #include "core/format.h"
 #include "model/config_fields.h"
+#include "model/layer_sizes.h"
 
 namespace cria {
 namespace {
@@ -93,7 +94,7 @@ class LayerKindChecker {
       case RopeScaling::Type::kDynamic:
         // The exponent of the base is head_dim / (head_dim - 2), of the channels that are rotated.
         CRIA_RETURN_IF_ERROR(CheckRange("", config_.rotary_dim == 0 ? "head_dim" : "rotary_dim",
-                                        config_.rotary_channels(), 4, kMaxHeadDim));
+                                        config_.rotary_channels(kind_), 4, kMaxHeadDim));
         return CheckStretch();
       case RopeScaling::Type::kYarn:
         CRIA_RETURN_IF_ERROR(CheckStretch());
@@ -128,7 +129,8 @@ class LayerKindChecker {
   // The factor of cosines and sines is computed as one of scores, which have a part that is not
   // rotated otherwise.
   Status CheckAttentionFactor() const {
-    if (config_.rotary_channels() == config_.head_dim || scaling_.attention_factor == 1.0f) {
+    if (config_.rotary_channels(kind_) == config_.head_dim_of(kind_) ||
+        scaling_.attention_factor == 1.0f) {
       return {};
     }
     return Fail(ErrorCode::kInvalidFile,
@@ -138,7 +140,7 @@ class LayerKindChecker {
   }
 
   Status CheckFactors(std::string_view name, const std::vector<float>& factors) const {
-    const size_t pairs = config_.rotary_channels() / 2;
+    const size_t pairs = config_.rotary_channels(kind_) / 2;
     if (factors.size() != pairs) {
       return Fail(ErrorCode::kInvalidFile,
                   Format("{}{} has {} entries, but {} pairs of each head are rotated",
@@ -181,6 +183,9 @@ Status ValidateRecurrentKind(const LayerKind& kind, const std::string& prefix) {
   if (kind.sliding_window != 0) return bad(Format("sliding_window is {}", kind.sliding_window));
   if (!kind.no_rope) return bad("no_rope is false");
   if (kind.rope_scaling != RopeScaling{}) return bad("rope_scaling is given");
+  if (kind.global_head_dim != 0) return bad("global_head_dim is given");
+  if (kind.num_global_key_value_heads != 0) return bad("num_global_key_value_heads is given");
+  if (kind.kv_shared_layer != 0) return bad("kv_shared_layer is given");
   return {};
 }
 
@@ -365,7 +370,8 @@ float LayerKind::score_factor() const {
 }
 
 bool ModelConfig::has_dense_layers() const {
-  return num_experts == 0 || std::ranges::contains(layer_kinds, true, &LayerKind::dense_mlp);
+  return num_experts == 0 || enable_moe_block ||
+         std::ranges::contains(layer_kinds, true, &LayerKind::dense_mlp);
 }
 
 bool ModelConfig::has_linear_attention() const {
@@ -380,6 +386,22 @@ bool ModelConfig::shares_all_pages() const {
 
 bool ModelConfig::has_short_conv() const {
   return std::ranges::contains(layer_kinds, true, &LayerKind::short_conv);
+}
+
+size_t ModelConfig::most_query_channels() const {
+  size_t most = 0;
+  for (const LayerKind& kind : layer_kinds) {
+    if (kind.has_attention()) most = std::max(most, query_channels(kind));
+  }
+  return most;
+}
+
+size_t ModelConfig::most_qkv_channels() const {
+  size_t most = 0;
+  for (const LayerKind& kind : layer_kinds) {
+    if (kind.has_attention()) most = std::max(most, qkv_channels(kind));
+  }
+  return most;
 }
 
 float ModelConfig::query_factor(size_t position) const {
@@ -437,6 +459,7 @@ Status ValidateConfig(const ModelConfig& config) {
   }
   CRIA_RETURN_IF_ERROR(ValidateExperts(config));
   CRIA_RETURN_IF_ERROR(ValidateLayerKinds(config));
+  CRIA_RETURN_IF_ERROR(ValidateLayerSizes(config));
   CRIA_RETURN_IF_ERROR(ValidateShortConv(config));
   CRIA_RETURN_IF_ERROR(ValidateLinearAttention(config));
   CRIA_RETURN_IF_ERROR(ValidateSomeAttention(config));

@@ -84,9 +84,18 @@ struct LayerKind {
   // The token mixer is a gated delta rule in place of attention, whose fields then have the values
   // that they have with short_conv.
   bool linear_attention = false;
+  // The sizes of attention where they are not head_dim and num_key_value_heads; otherwise 0.
+  uint32_t global_head_dim = 0;
+  uint32_t num_global_key_value_heads = 0;
+  // 1 + the index of an earlier layer, whose keys and values attention reads because it has none of
+  // its own; otherwise 0.
+  uint32_t kv_shared_layer = 0;
+  bool use_double_wide_mlp = false;  // The dense feed-forward has twice intermediate_size channels.
 
   // Whether the token mixer is attention, and so the layer has keys and values.
   bool has_attention() const { return !short_conv && !linear_attention; }
+  // Whether the layer keeps something of each token for later ones.
+  bool stores_tokens() const { return kv_shared_layer == 0; }
   // The factor of attention scores in addition to 1 / sqrt(head_dim).
   float score_factor() const;
   bool operator==(const LayerKind&) const = default;
@@ -169,12 +178,23 @@ struct ModelConfig {
   bool ungated_mlp = false;  // Feed-forwards have no gate: down_proj(act(up_proj(x))).
   // kXielu only: [num_hidden_layers][kXieluNumbers], as ops::XieluNumbers has them.
   std::vector<float> xielu;
+  bool v_norm = false;  // With qk_norm: heads of values are normalized, too, without weights.
+  // Each layer ends with a block that multiplies its gates by so many numbers, which depend on the
+  // token and on its embedding; 0: there is no such block.
+  uint32_t hidden_size_per_layer_input = 0;
+  bool layer_scalar =
+      false;  // The hidden state is multiplied by a number at the end of each layer.
+  // The feed-forward is the sum of a dense one and a mixture of experts, whose inputs and outputs
+  // have norms of their own.
+  bool enable_moe_block = false;
 
   const LayerKind& layer_kind(size_t layer) const {
     return layer_kinds[kind_of_layer.empty() ? 0 : kind_of_layer[layer]];
   }
   // Whether the layer's feed-forward is a mixture of experts.
   bool is_mixture(size_t layer) const { return num_experts != 0 && !layer_kind(layer).dense_mlp; }
+  // Whether it has a dense feed-forward, alone or beside a mixture.
+  bool is_dense(size_t layer) const { return !is_mixture(layer) || enable_moe_block; }
   // Whether a layer's feed-forward is dense.
   bool has_dense_layers() const;
   // Whether a layer's token mixer is a short convolution.
@@ -187,10 +207,33 @@ struct ModelConfig {
   bool shares_all_pages() const;
   bool has_norms_before() const { return norm_placement != NormPlacement::kAfter; }
   bool has_norms_after() const { return norm_placement != NormPlacement::kBefore; }
+  // The sizes of attention in layers of a kind. Without a kind, they are those of layers with
+  // head_dim and num_key_value_heads.
+  uint32_t head_dim_of(const LayerKind& kind) const {
+    return kind.global_head_dim == 0 ? head_dim : kind.global_head_dim;
+  }
+  uint32_t key_value_heads_of(const LayerKind& kind) const {
+    return kind.num_global_key_value_heads == 0 ? num_key_value_heads
+                                                : kind.num_global_key_value_heads;
+  }
   // The channels of each head that are rotated, at its start.
   uint32_t rotary_channels() const { return rotary_dim == 0 ? head_dim : rotary_dim; }
+  uint32_t rotary_channels(const LayerKind& kind) const {
+    return rotary_dim == 0 ? head_dim_of(kind) : rotary_dim;
+  }
   size_t query_channels() const { return size_t{num_attention_heads} * head_dim; }
+  size_t query_channels(const LayerKind& kind) const {
+    return size_t{num_attention_heads} * head_dim_of(kind);
+  }
   size_t key_value_channels() const { return size_t{num_key_value_heads} * head_dim; }
+  // The keys are those that the layer reads, which may be another layer's.
+  size_t key_value_channels(const LayerKind& kind) const {
+    return size_t{key_value_heads_of(kind)} * head_dim_of(kind);
+  }
+  // The width of a dense feed-forward.
+  size_t intermediate_size_of(const LayerKind& kind) const {
+    return (kind.use_double_wide_mlp ? 2 : 1) * size_t{intermediate_size};
+  }
   // The rows of the first matrix of a dense feed-forward with `width` channels: gate and up.
   size_t gate_up_rows(size_t width) const { return ungated_mlp ? width : 2 * width; }
   // What queries at `position` are multiplied by after rope: it grows by the logarithm of how many
@@ -199,6 +242,17 @@ struct ModelConfig {
   // The rows of the fused projection: queries, then keys, then values, then gates of the output.
   size_t qkv_channels() const {
     return (attn_output_gate ? 2 : 1) * query_channels() + 2 * key_value_channels();
+  }
+  size_t qkv_channels(const LayerKind& kind) const {
+    return (attn_output_gate ? 2 : 1) * query_channels(kind) +
+           (kind.stores_tokens() ? 2 * key_value_channels(kind) : 0);
+  }
+  // The largest of all kinds of layers with attention.
+  size_t most_query_channels() const;
+  size_t most_qkv_channels() const;
+  // The numbers of all layers' per-layer inputs.
+  size_t per_layer_channels() const {
+    return size_t{num_hidden_layers} * hidden_size_per_layer_input;
   }
   size_t conv_channels() const { return conv_dim == 0 ? hidden_size : conv_dim; }
   // The channels of all heads of a layer with linear_attention.

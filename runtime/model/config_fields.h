@@ -128,9 +128,32 @@ inline constexpr ConfigField kLinearAttentionField = {.name = "linear_attention"
                                                       .is_feature = true,
                                                       .is_omitted_if_zero = true};
 
+inline constexpr ConfigField kGlobalHeadDimField = {.name = "global_head_dim",
+                                                    .member = &LayerKind::global_head_dim,
+                                                    .max = kMaxHeadDim,
+                                                    .is_feature = true,
+                                                    .is_omitted_if_zero = true};
+inline constexpr ConfigField kGlobalKeyValueHeadsField = {
+    .name = "num_global_key_value_heads",
+    .member = &LayerKind::num_global_key_value_heads,
+    .max = 1024,
+    .is_feature = true,
+    .is_omitted_if_zero = true};
+inline constexpr ConfigField kKvSharedLayerField = {.name = "kv_shared_layer",
+                                                    .member = &LayerKind::kv_shared_layer,
+                                                    .max = kMaxHiddenLayers,
+                                                    .is_feature = true,
+                                                    .is_omitted_if_zero = true};
+inline constexpr ConfigField kDoubleWideMlpField = {.name = "use_double_wide_mlp",
+                                                    .member = &LayerKind::use_double_wide_mlp,
+                                                    .is_feature = true,
+                                                    .is_omitted_if_zero = true};
+
 inline constexpr std::tuple kLayerKindFields = {
-    kSlidingWindowField, kRopeThetaField, kRopeScalingField,    kNoRopeField,
-    kDenseMlpField,      kShortConvField, kLinearAttentionField};
+    kSlidingWindowField,   kRopeThetaField,     kRopeScalingField,
+    kNoRopeField,          kDenseMlpField,      kShortConvField,
+    kLinearAttentionField, kGlobalHeadDimField, kGlobalKeyValueHeadsField,
+    kKvSharedLayerField,   kDoubleWideMlpField};
 
 // Fields of LayerKind here are those of the first kind.
 inline constexpr std::tuple kModelConfigFields = {
@@ -309,6 +332,27 @@ inline constexpr std::tuple kModelConfigFields = {
                 .is_omitted_if_zero = true},
     ConfigField{.name = "xielu",
                 .member = &ModelConfig::xielu,
+                .is_feature = true,
+                .is_omitted_if_zero = true},
+    kGlobalHeadDimField,
+    kGlobalKeyValueHeadsField,
+    kKvSharedLayerField,
+    kDoubleWideMlpField,
+    ConfigField{.name = "v_norm",
+                .member = &ModelConfig::v_norm,
+                .is_feature = true,
+                .is_omitted_if_zero = true},
+    ConfigField{.name = "hidden_size_per_layer_input",
+                .member = &ModelConfig::hidden_size_per_layer_input,
+                .max = 1u << 16,
+                .is_feature = true,
+                .is_omitted_if_zero = true},
+    ConfigField{.name = "layer_scalar",
+                .member = &ModelConfig::layer_scalar,
+                .is_feature = true,
+                .is_omitted_if_zero = true},
+    ConfigField{.name = "enable_moe_block",
+                .member = &ModelConfig::enable_moe_block,
                 .is_feature = true,
                 .is_omitted_if_zero = true},
 };

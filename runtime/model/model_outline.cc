@@ -9,6 +9,9 @@ ModelOutline OutlineOf(const ModelFile& model) {
                           .file_is_mappable = model.is_mappable(),
                           .file_bytes = model.size_bytes(),
                           .is_packed = model.packed_offset() != 0};
+  if (model.config().hidden_size_per_layer_input != 0) {
+    outline.per_layer_embedding = model.tensor(TensorRole::kEmbedTokensPerLayer).layout;
+  }
   for (const StoredTensor* matrix : MultipliedMatrices(model)) {
     outline.matrices.push_back(matrix->layout);
   }

@@ -23,7 +23,8 @@ double DynamicBase(const ModelConfig& config, const LayerKind& kind, size_t cont
   const double factor = kind.rope_scaling.factor;
   const double stretch = static_cast<double>(context_tokens) / config.max_position_embeddings;
   if (stretch <= 1.0) return base;
-  const double exponent = config.rotary_channels() / (config.rotary_channels() - 2.0);
+  const double channels = config.rotary_channels(kind);
+  const double exponent = channels / (channels - 2.0);
   return base * std::pow(factor * stretch - (factor - 1.0), exponent);
 }
 
@@ -64,7 +65,7 @@ std::vector<double> RopeInverseFrequencies(const ModelConfig& config, const Laye
   const RopeScaling& scaling = kind.rope_scaling;
   const bool is_dynamic = scaling.type == RopeScaling::Type::kDynamic;
   const double base = is_dynamic ? DynamicBase(config, kind, context_tokens) : kind.rope_theta;
-  const uint32_t channels = config.rotary_channels();
+  const uint32_t channels = config.rotary_channels(kind);
   std::vector<double> frequencies(channels / 2);
   for (size_t i = 0; i < frequencies.size(); ++i) {
     const double exponent = 2.0 * static_cast<double>(i) / channels;
@@ -131,7 +132,8 @@ std::vector<LayerKind> KindsWithRopeTables(const ModelConfig& config) {
 
 size_t RopeTableOf(std::span<const LayerKind> tables, const LayerKind& kind) {
   const auto found = std::ranges::find_if(tables, [&](const LayerKind& table) {
-    return table.rope_theta == kind.rope_theta && table.rope_scaling == kind.rope_scaling;
+    return table.rope_theta == kind.rope_theta && table.rope_scaling == kind.rope_scaling &&
+           table.global_head_dim == kind.global_head_dim;
   });
   return static_cast<size_t>(found - tables.begin());
 }

@@ -32,7 +32,8 @@ void FillRopeTable(const ModelConfig& config, const LayerKind& kind, size_t posi
                    float* cosines, float* sines);
 
 // The kinds of layers that need a rope table of their own, in the order of layer_kinds: each has
-// another rope_theta or rope_scaling than those before it. Layers without rope need none.
+// another rope_theta, rope_scaling or size of heads than those before it. Layers without rope need
+// none.
 std::vector<LayerKind> KindsWithRopeTables(const ModelConfig& config);
 // The index in `tables`, the result of KindsWithRopeTables, of the table for layers of this kind.
 size_t RopeTableOf(std::span<const LayerKind> tables, const LayerKind& kind);

@@ -89,24 +89,47 @@ RoleTraits TraitsOf(TensorRole role) {
       return {"linear_norm", true};
     case TensorRole::kLinearOutProj:
       return {"linear_out_proj", false};
+    case TensorRole::kEmbedTokensPerLayer:
+      return {"embed_tokens_per_layer", false};
+    case TensorRole::kPerLayerModelProj:
+      return {"per_layer_model_proj", false};
+    case TensorRole::kPerLayerNorm:
+      return {"per_layer_norm", true};
+    case TensorRole::kPerLayerGate:
+      return {"per_layer_gate", false};
+    case TensorRole::kPerLayerProj:
+      return {"per_layer_proj", false};
+    case TensorRole::kPerLayerOutputNorm:
+      return {"per_layer_output_norm", true};
+    case TensorRole::kLayerScalar:
+      return {"layer_scalar", true};
+    case TensorRole::kDenseOutputNorm:
+      return {"dense_output_norm", true};
+    case TensorRole::kExpertsNorm:
+      return {"experts_norm", true};
+    case TensorRole::kExpertsOutputNorm:
+      return {"experts_output_norm", true};
   }
   return {"unknown", false};
 }
 
 template <typename Add>
-void AddAttention(const ModelConfig& config, const Add& add) {
+void AddAttention(const ModelConfig& config, const LayerKind& kind, const Add& add) {
   const size_t hidden = config.hidden_size;
-  add(TensorRole::kQkvProj, config.qkv_channels(), hidden);
-  if (config.qkv_bias) add(TensorRole::kQkvBias, 1, config.qkv_channels());
+  const size_t query = config.query_channels(kind);
+  add(TensorRole::kQkvProj, config.qkv_channels(kind), hidden);
+  if (config.qkv_bias) add(TensorRole::kQkvBias, 1, config.qkv_channels(kind));
   if (config.qk_norm || config.joint_qk_norm) {
-    add(TensorRole::kQNorm, 1, config.joint_qk_norm ? config.query_channels() : config.head_dim);
-    add(TensorRole::kKNorm, 1,
-        config.joint_qk_norm ? config.key_value_channels() : config.head_dim);
+    const size_t head_dim = config.head_dim_of(kind);
+    add(TensorRole::kQNorm, 1, config.joint_qk_norm ? query : head_dim);
+    if (kind.stores_tokens()) {
+      add(TensorRole::kKNorm, 1, config.joint_qk_norm ? config.key_value_channels(kind) : head_dim);
+    }
   }
   if (config.use_attention_gate) {
     add(TensorRole::kAttentionGate, config.num_attention_heads, hidden);
   }
-  add(TensorRole::kOProj, hidden, config.query_channels());
+  add(TensorRole::kOProj, hidden, query);
   if (config.o_bias) add(TensorRole::kOBias, 1, hidden);
 }
 
@@ -138,12 +161,13 @@ void AddLinearAttention(const ModelConfig& config, const Add& add) {
 }
 
 template <typename Add>
-void AddDenseFeedForward(const ModelConfig& config, const Add& add) {
+void AddDenseFeedForward(const ModelConfig& config, const LayerKind& kind, const Add& add) {
   const size_t hidden = config.hidden_size;
-  const size_t gate_up = config.gate_up_rows(config.intermediate_size);
+  const size_t width = config.intermediate_size_of(kind);
+  const size_t gate_up = config.gate_up_rows(width);
   add(TensorRole::kGateUpProj, gate_up, hidden);
   if (config.mlp_bias) add(TensorRole::kGateUpBias, 1, gate_up);
-  add(TensorRole::kDownProj, hidden, config.intermediate_size);
+  add(TensorRole::kDownProj, hidden, width);
   if (config.mlp_bias) add(TensorRole::kDownBias, 1, hidden);
 }
 
@@ -161,6 +185,15 @@ void AddMixture(const ModelConfig& config, const Add& add) {
   add(TensorRole::kSharedExpertGateUpProj, 2 * shared, hidden);
   add(TensorRole::kSharedExpertDownProj, hidden, shared);
   if (config.shared_expert_gate) add(TensorRole::kSharedExpertGate, 1, hidden);
+}
+
+template <typename Add>
+void AddPerLayerInput(const ModelConfig& config, const Add& add) {
+  const size_t inputs = config.hidden_size_per_layer_input;
+  if (inputs == 0) return;
+  add(TensorRole::kPerLayerGate, inputs, config.hidden_size);
+  add(TensorRole::kPerLayerProj, config.hidden_size, inputs);
+  add(TensorRole::kPerLayerOutputNorm, 1, config.hidden_size);
 }
 
 }  // namespace
@@ -191,6 +224,13 @@ std::vector<TensorSpec> ExpectedTensors(const ModelConfig& config) {
   const size_t hidden = config.hidden_size;
   std::vector<TensorSpec> specs;
   specs.push_back({TensorRole::kEmbedTokens, kNoLayer, config.vocab_size, hidden});
+  if (const size_t inputs = config.hidden_size_per_layer_input; inputs != 0) {
+    specs.push_back({TensorRole::kEmbedTokensPerLayer, kNoLayer,
+                     size_t{config.vocab_size} * config.num_hidden_layers, inputs});
+    specs.push_back(
+        {TensorRole::kPerLayerModelProj, kNoLayer, config.per_layer_channels(), hidden});
+    specs.push_back({TensorRole::kPerLayerNorm, kNoLayer, 1, inputs});
+  }
   for (int layer = 0; layer < static_cast<int>(config.num_hidden_layers); ++layer) {
     const auto add = [&](TensorRole role, size_t output_channels, size_t input_channels,
                          size_t num_parts = 1) {
@@ -203,16 +243,21 @@ std::vector<TensorSpec> ExpectedTensors(const ModelConfig& config) {
     } else if (kind.linear_attention) {
       AddLinearAttention(config, add);
     } else {
-      AddAttention(config, add);
+      AddAttention(config, kind, add);
     }
     if (config.has_norms_after()) add(TensorRole::kAttentionOutputNorm, 1, hidden);
     if (config.has_norms_before()) add(TensorRole::kPostAttentionLayernorm, 1, hidden);
-    if (config.is_mixture(static_cast<size_t>(layer))) {
-      AddMixture(config, add);
-    } else {
-      AddDenseFeedForward(config, add);
+    const bool is_mixture = config.is_mixture(static_cast<size_t>(layer));
+    if (config.is_dense(static_cast<size_t>(layer))) AddDenseFeedForward(config, kind, add);
+    if (is_mixture && config.enable_moe_block) {
+      add(TensorRole::kDenseOutputNorm, 1, hidden);
+      add(TensorRole::kExpertsNorm, 1, hidden);
     }
+    if (is_mixture) AddMixture(config, add);
+    if (is_mixture && config.enable_moe_block) add(TensorRole::kExpertsOutputNorm, 1, hidden);
     if (config.has_norms_after()) add(TensorRole::kMlpOutputNorm, 1, hidden);
+    AddPerLayerInput(config, add);
+    if (config.layer_scalar) add(TensorRole::kLayerScalar, 1, 1);
   }
   specs.push_back({TensorRole::kNorm, kNoLayer, 1, hidden});
   specs.push_back({TensorRole::kLmHead, kNoLayer, config.vocab_size, hidden});

@@ -54,8 +54,20 @@ enum class TensorRole : uint8_t {
   kLinearDecayRate,  // exp(A_log)
   kLinearNorm,       // For each value head.
   kLinearOutProj,
+  // [vocab_size * num_hidden_layers, hidden_size_per_layer_input]: the rows of a token's layers
+  // follow one another.
+  kEmbedTokensPerLayer,
+  kPerLayerModelProj,  // [num_hidden_layers * hidden_size_per_layer_input, hidden_size]
+  kPerLayerNorm,       // For each layer's part of its products.
+  kPerLayerGate,
+  kPerLayerProj,
+  kPerLayerOutputNorm,
+  kLayerScalar,
+  kDenseOutputNorm,    // With enable_moe_block: of the dense feed-forward's output.
+  kExpertsNorm,        // For what experts read.
+  kExpertsOutputNorm,  // For the sum of their outputs.
 };
-inline constexpr int kNumTensorRoles = 38;
+inline constexpr int kNumTensorRoles = 48;
 std::string_view TensorRoleName(TensorRole role);
 
 inline constexpr int kNoLayer = -1;
@@ -80,9 +92,13 @@ struct TensorSpec {
     return role == TensorRole::kRouter || role == TensorRole::kAttentionGate ||
            role == TensorRole::kLinearBaProj;
   }
-  // Whether products use the matrix: all but the embedding table, whose rows are read one by one.
-  // False for the embedding table, even if it is the tied output head.
-  bool is_multiplied() const { return !is_vector() && role != TensorRole::kEmbedTokens; }
+  // A table of which rows are read one by one.
+  bool is_table() const {
+    return role == TensorRole::kEmbedTokens || role == TensorRole::kEmbedTokensPerLayer;
+  }
+  // Whether products use the matrix: all but tables. False for the embedding table, even if it is
+  // the tied output head.
+  bool is_multiplied() const { return !is_vector() && !is_table(); }
   // How many matrices of a checkpoint the rows come from, each of which may be stored as a tensor
   // of its own (StoredTensor::first_row): 4 for q/k/v and gates, 2 for gate/up and for
   // linear_in_proj, otherwise 1.

@@ -43,6 +43,12 @@ void RmsNorm(const float* input, const float* weight, size_t size, float epsilon
   const float mean = SumOfSquares(input, size) / static_cast<float>(size);
   const auto factor = hn::Set(d, 1.0f / std::sqrt(mean + epsilon));
   size_t i = 0;
+  if (weight == nullptr) {
+    for (; i < size; i += lanes) {
+      hn::StoreN(hn::Mul(hn::LoadN(d, input + i, size - i), factor), d, output + i, size - i);
+    }
+    return;
+  }
   for (; i + lanes <= size; i += lanes) {
     const auto normed = hn::Mul(hn::LoadU(d, input + i), factor);
     hn::StoreU(hn::Mul(normed, hn::LoadU(d, weight + i)), d, output + i);

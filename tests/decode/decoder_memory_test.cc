@@ -63,7 +63,7 @@ TEST(DecoderMemoryTest, RegionsHoldTheirShapes) {
   expect_holds(memory.hidden.normed, size_t{100} * 576 * 4, slack);
   expect_holds(memory.attention.qkv, size_t{100} * (9 + 3 + 3) * 64 * 4);
   expect_holds(memory.attention.output, size_t{100} * 576 * 4, slack);
-  expect_holds(memory.gate_up, size_t{100} * 3072 * 4, slack);
+  expect_holds(memory.feed_forward.gate_up, size_t{100} * 3072 * 4, slack);
   expect_holds(memory.hidden.projected, size_t{100} * 576 * 4);
 }
 
@@ -126,8 +126,8 @@ TEST(DecoderMemoryTest, WhatAStepReadsAndWritesLiesApart) {
         {memory.attention.qkv, memory.attention.scratch, memory.attention.output},
         {memory.attention.output, memory.hidden.projected},
         {memory.hidden.projected, memory.hidden.hidden, memory.hidden.normed},
-        {memory.hidden.normed, memory.gate_up},
-        {memory.gate_up, memory.hidden.projected}};
+        {memory.hidden.normed, memory.feed_forward.gate_up},
+        {memory.feed_forward.gate_up, memory.hidden.projected}};
     for (const auto& step : steps) {
       for (size_t i = 0; i < step.size(); ++i) {
         for (size_t j = 0; j < i; ++j) {

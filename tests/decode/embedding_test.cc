@@ -90,6 +90,20 @@ TEST_P(EmbeddingReaderTest, GivesEveryRowAsDefined) {
       ASSERT_TRUE(reader->Read(id, row.data()));
       EXPECT_EQ(row, NaiveRow(written, static_cast<size_t>(id))) << id;
     }
+    // As if each token had two rows.
+    std::vector<std::byte> rows_buffer(EmbeddingReader::BufferBytes(2, table.hidden_size));
+    const auto of_two =
+        EmbeddingReader::Create(*file, rows_buffer, TensorRole::kEmbedTokens, /*token_rows=*/2);
+    ASSERT_TRUE(of_two);
+    EXPECT_EQ(of_two->num_tokens(), reader->num_tokens() / 2);
+    for (const int32_t id : {0, 3, 1}) {
+      std::vector<float> rows(2 * size_t{table.hidden_size}, 1e9f);
+      ASSERT_TRUE(of_two->Read(id, rows.data()));
+      std::vector<float> expected = NaiveRow(written, 2 * static_cast<size_t>(id));
+      const std::vector<float> second = NaiveRow(written, 2 * static_cast<size_t>(id) + 1);
+      expected.insert(expected.end(), second.begin(), second.end());
+      EXPECT_EQ(rows, expected) << id;
+    }
   }
 }
 

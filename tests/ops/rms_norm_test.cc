@@ -25,6 +25,18 @@ TEST(RmsNormTest, MatchesReferenceAtEverySize) {
   }
 }
 
+TEST(RmsNormTest, WithoutWeightsTheseAreOne) {
+  for (const size_t size : kTrickySizes) {
+    const std::vector<float> input = RandomFloats(size, 5, 3.0f);
+    const std::vector<float> ones(size, 1.0f);
+    std::vector<float> expected(size);
+    std::vector<float> output(size);
+    RmsNorm(input.data(), ones.data(), size, 1e-6f, expected.data());
+    RmsNorm(input.data(), nullptr, size, 1e-6f, output.data());
+    EXPECT_EQ(output, expected) << size;
+  }
+}
+
 TEST(RmsNormTest, WorksInPlace) {
   for (const size_t size : kTrickySizes) {
     std::vector<float> values = RandomFloats(size, 3);

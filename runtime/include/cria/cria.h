@@ -228,7 +228,8 @@ CRIA_API cria_status cria_plan_get_info(const cria_plan* plan, cria_model_info* 
 // The parts: "KV cache", "packed weights" and so on. Returns the name of part `index`, valid as
 // long as the plan, or NULL if there is no such part. `bytes` and `is_mapped` may be NULL. "other
 // experts" of a mixture are mapped, too, but are not in the totals: they are read when they are
-// chosen, and take only the memory that is left.
+// chosen, and take only the memory that is left. So are "per-layer embeddings", of which a token
+// reads a row.
 CRIA_API size_t cria_plan_num_parts(const cria_plan* plan);
 CRIA_API const char* cria_plan_get_part(const cria_plan* plan, size_t index, uint64_t* bytes,
                                         int* is_mapped);

@@ -211,12 +211,15 @@ TEST_P(FamilySteps, AnEqualizedModelComputesTheSame) {
       places += config.has_norms_before() ? 3 : 1;
       if (!config.layer_kind(layer).has_attention()) --places;
       if (config.ungated_mlp) --places;
+      if (config.v_norm) --places;
       places += config.is_mixture(layer) ? config.num_experts + size_t{has_shared} : 1;
     }
     EXPECT_EQ(report.num_places, places + (config.tie_word_embeddings ? 0 : 1));
     EXPECT_GE(report.num_equalized, places);
     const std::vector<float> after = Logits(Hidden(config, tokens, plan), plan);
-    EXPECT_LT(LargestDifference(after, before), 1e-4f * LargestMagnitude(before));
+    // Scores that are not divided magnify what is rounded.
+    const float bound = config.v_norm ? 5e-4f : 1e-4f;
+    EXPECT_LT(LargestDifference(after, before), bound * LargestMagnitude(before));
   }
 }
 
@@ -286,11 +289,12 @@ TEST_P(FamilySteps, SensitivityIsTheDivergenceOfOneRoundedMatrix) {
   }
 }
 
-// Mixtures of experts are refused.
+// Mixtures of experts are refused, and so are what some models of Gemma 4 have.
 std::vector<FamilyCheckpoint> DenseFamilies() {
   std::vector<FamilyCheckpoint> families = support::FamilyCheckpoints();
   std::erase_if(families, [](const FamilyCheckpoint& family) {
-    return family.config_json.contains("num_experts_per_tok");
+    return family.config_json.contains("num_experts_per_tok") ||
+           (family.name.starts_with("Gemma4") && family.name != "Gemma4KeysAreValues");
   });
   return families;
 }
