@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "reference/hugging_face_families.h"
+#include "reference/hugging_face_gemma4.h"
 #include "reference/hugging_face_linear.h"
 #include "reference/hugging_face_mixtures.h"
 #include "reference/hugging_face_recent.h"
@@ -101,7 +102,7 @@ ReferenceConfig ReadFields(const json& fields, const std::string& architecture) 
   config.rope_theta = FieldOr(fields, "rope_theta", 10000.0);
   config.rope_scaling = ReadRopeScaling(FieldOr(fields, "rope_scaling", json()));
   config.tie_word_embeddings = FieldOr(fields, "tie_word_embeddings", false);
-  if (!ReadFamily(fields, config) && !ReadMixture(fields, config) &&
+  if (!ReadGemma4(fields, config) && !ReadFamily(fields, config) && !ReadMixture(fields, config) &&
       !ReadShortConvFamily(fields, config) && !ReadLinearFamily(fields, config) &&
       !ReadRecentFamily(fields, config)) {
     ReadWhatArchitecturesDifferIn(fields, config);
@@ -120,7 +121,7 @@ ReferenceConfig ReadConfig(const json& fields) {
   const json& text = fields.at("text_config");
   // Their fields are read by the name of the whole model.
   const bool is_named_by_model =
-      architecture.starts_with("Gemma3") || architecture.starts_with("Qwen3_5");
+      architecture.starts_with("Gemma") || architecture.starts_with("Qwen3_5");
   ReferenceConfig config =
       ReadFields(text, is_named_by_model ? architecture : ArchitectureWithin(text));
   const bool is_smol_vlm = architecture == "SmolVLMForConditionalGeneration" ||

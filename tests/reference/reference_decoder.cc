@@ -88,7 +88,7 @@ double ScaleYarn(double frequency, size_t pair, size_t channels,
 std::vector<double> RopeFrequencies(const ReferenceConfig& config, size_t context, size_t layer) {
   const ReferenceAttention attention = config.AttentionOf(layer);
   const ReferenceRopeScaling& scaling = attention.rope_scaling;
-  const size_t channels = config.turned_channels();
+  const size_t channels = config.turned_channels(layer);
   std::vector<double> frequencies(channels / 2);
   const double theta = scaling.type == ReferenceRopeScaling::Type::kDynamic
                            ? DynamicTheta(config, attention, context)
@@ -140,15 +140,19 @@ ReferenceDecoder::ReferenceDecoder(const ReferenceModel& model, size_t context) 
   lm_head_ = c.tie_word_embeddings ? embed_tokens_
                                    : Weights("lm_head.weight", {c.vocab_size, c.hidden_size});
   for (size_t l = 0; l < c.num_hidden_layers; ++l) layers_.push_back(MakeLayer(l, context));
+  if (c.per_layer_size == 0) return;
+  per_layer_.emplace(
+      c, [this](const std::string& name, const auto& shape) { return Weights(name, shape); });
 }
 
 ReferenceDecoder::Layer ReferenceDecoder::MakeLayer(size_t index, size_t context) const {
   const ReferenceConfig& c = model_.config;
   const std::string prefix = std::format("{}layers.{}.", c.prefix, index);
   Layer layer = {};
+  layer.attention = c.AttentionOf(index);
   NameNorms(prefix, layer);
   NameFeedForward(prefix, index, layer);
-  layer.attention = c.AttentionOf(index);
+  if (c.has_layer_scalars) layer.layer_scalar = Weights(prefix + "layer_scalar", {1});
   if (layer.attention.short_conv) {
     layer.short_conv.emplace(c, prefix, [this](const std::string& name, const auto& shape) {
       return Weights(name, shape);
@@ -168,8 +172,10 @@ ReferenceDecoder::Layer ReferenceDecoder::MakeLayer(size_t index, size_t context
 
 void ReferenceDecoder::NameAttention(const std::string& prefix, Layer& layer) const {
   const ReferenceConfig& c = model_.config;
-  const size_t queries = c.num_attention_heads * c.head_dim;
-  const size_t keys = c.num_key_value_heads * c.head_dim;
+  const size_t head_dim = layer.attention.head_dim;
+  const size_t queries = c.num_attention_heads * head_dim;
+  const size_t keys = layer.attention.num_key_value_heads * head_dim;
+  const bool has_keys = layer.attention.read_layer < 0;
   const auto matrix = [&](const char* name, size_t outputs, size_t inputs) {
     return Weights(prefix + name, {outputs, inputs});
   };
@@ -183,23 +189,29 @@ void ReferenceDecoder::NameAttention(const std::string& prefix, Layer& layer) co
   } else {
     layer.q_proj =
         matrix("self_attn.q_proj.weight", (c.attn_output_gate ? 2 : 1) * queries, c.hidden_size);
-    layer.k_proj = matrix("self_attn.k_proj.weight", keys, c.hidden_size);
-    layer.v_proj = matrix("self_attn.v_proj.weight", keys, c.hidden_size);
+    if (has_keys) {
+      const bool has_values = !layer.attention.keys_are_values;
+      layer.k_proj = matrix("self_attn.k_proj.weight", keys, c.hidden_size);
+      layer.v_proj =
+          has_values ? matrix("self_attn.v_proj.weight", keys, c.hidden_size) : layer.k_proj;
+    }
   }
   const bool is_lfm2 = c.names == ReferenceNames::kLfm2;
   layer.o_proj = matrix(is_lfm2 ? "self_attn.out_proj.weight" : "self_attn.o_proj.weight",
                         c.hidden_size, queries);
   layer.q_bias = if_any(c.qkv_bias, "self_attn.q_proj.bias", queries);
-  layer.k_bias = if_any(c.qkv_bias, "self_attn.k_proj.bias", keys);
-  layer.v_bias = if_any(c.qkv_bias, "self_attn.v_proj.bias", keys);
+  layer.k_bias = if_any(c.qkv_bias && has_keys, "self_attn.k_proj.bias", keys);
+  layer.v_bias = layer.attention.keys_are_values
+                     ? layer.k_bias
+                     : if_any(c.qkv_bias && has_keys, "self_attn.v_proj.bias", keys);
   layer.o_bias = if_any(c.o_bias, "self_attn.o_proj.bias", c.hidden_size);
   const bool has_qk_norm = c.qk_norm || c.joint_qk_norm;
   layer.q_norm =
       if_any(has_qk_norm, is_lfm2 ? "self_attn.q_layernorm.weight" : "self_attn.q_norm.weight",
-             c.qk_norm ? c.head_dim : queries);
-  layer.k_norm =
-      if_any(has_qk_norm, is_lfm2 ? "self_attn.k_layernorm.weight" : "self_attn.k_norm.weight",
-             c.qk_norm ? c.head_dim : keys);
+             c.qk_norm ? head_dim : queries);
+  layer.k_norm = if_any(has_qk_norm && has_keys,
+                        is_lfm2 ? "self_attn.k_layernorm.weight" : "self_attn.k_norm.weight",
+                        c.qk_norm ? head_dim : keys);
   if (c.use_attention_gate) {
     layer.gate = matrix("self_attn.g_proj.weight", c.num_attention_heads, c.hidden_size);
   }
@@ -212,9 +224,9 @@ void ReferenceDecoder::NameFeedForward(const std::string& prefix, size_t index,
     layer.mixture.emplace(c, prefix, [this](const std::string& name, const auto& shape) {
       return Weights(name, shape);
     });
-    return;
+    if (!c.experts.are_beside_mlp) return;
   }
-  const size_t width = c.intermediate_size;
+  const size_t width = (layer.attention.has_wide_mlp ? 2 : 1) * c.intermediate_size;
   if (c.names != ReferenceNames::kLlama) {
     layer.gate_proj = Weights(prefix + "feed_forward.w1.weight", {width, c.hidden_size});
     layer.up_proj = Weights(prefix + "feed_forward.w3.weight", {width, c.hidden_size});
@@ -267,6 +279,10 @@ void ReferenceDecoder::NameNorms(const std::string& prefix, Layer& layer) const 
   layer.attention_output_norm = norm("post_attention_layernorm");
   layer.mlp_output_norm = norm("post_feedforward_layernorm");
   if (norms == ReferenceNorms::kBoth) layer.mlp_input_norm = norm("pre_feedforward_layernorm");
+  if (!model_.config.experts.are_beside_mlp) return;
+  layer.dense_output_norm = norm("post_feedforward_layernorm_1");
+  layer.experts_norm = norm("pre_feedforward_layernorm_2");
+  layer.experts_output_norm = norm("post_feedforward_layernorm_2");
 }
 
 const float* ReferenceDecoder::Weights(const std::string& name,
@@ -298,8 +314,9 @@ std::vector<double> ReferenceDecoder::Norm(const std::vector<double>& x,
 }
 
 // Qwen3: each head is normalized by itself, all with one weight. OLMo 2: all together.
-void ReferenceDecoder::NormalizeHeads(std::vector<double>& heads, const float* weight) const {
-  const size_t size = model_.config.joint_qk_norm ? heads.size() : model_.config.head_dim;
+void ReferenceDecoder::NormalizeHeads(std::vector<double>& heads, size_t head_dim,
+                                      const float* weight) const {
+  const size_t size = model_.config.joint_qk_norm ? heads.size() : head_dim;
   for (size_t start = 0; start < heads.size(); start += size) {
     const auto head = heads.begin() + static_cast<std::ptrdiff_t>(start);
     const std::vector<double> normed =
@@ -313,8 +330,8 @@ void ReferenceDecoder::NormalizeHeads(std::vector<double>& heads, const float* w
 // LongRoPE multiplies what is turned.
 void ReferenceDecoder::RotateHeads(const Layer& layer, std::vector<double>& heads) const {
   if (layer.attention.no_rope) return;
-  const size_t head_dim = model_.config.head_dim;
-  const size_t half = model_.config.turned_channels() / 2;
+  const size_t head_dim = layer.attention.head_dim;
+  const size_t half = layer.rope_frequencies.size();
   const double scale = layer.attention.rope_scaling.attention_factor;
   for (size_t start = 0; start < heads.size(); start += head_dim) {
     for (size_t i = 0; i < half; ++i) {
@@ -337,19 +354,23 @@ void ReferenceDecoder::RotateHeads(const Layer& layer, std::vector<double>& head
 std::vector<double> ReferenceDecoder::Attend(const Layer& layer,
                                              const std::vector<double>& queries) const {
   const ReferenceConfig& c = model_.config;
-  const size_t key_value_channels = c.num_key_value_heads * c.head_dim;
-  const size_t group_size = c.num_attention_heads / c.num_key_value_heads;
+  const size_t head_dim = layer.attention.head_dim;
+  const size_t key_value_channels = layer.attention.num_key_value_heads * head_dim;
+  const size_t group_size = c.num_attention_heads / layer.attention.num_key_value_heads;
+  // Gemma 4's last layers attend to what earlier ones have stored.
+  const int read_layer = layer.attention.read_layer;
+  const Layer& stored = read_layer < 0 ? layer : layers_[static_cast<size_t>(read_layer)];
   std::vector<double> output(queries.size(), 0.0);
   for (size_t h = 0; h < c.num_attention_heads; ++h) {
-    const double* query = queries.data() + h * c.head_dim;
-    const size_t offset = h / group_size * c.head_dim;
+    const double* query = queries.data() + h * head_dim;
+    const size_t offset = h / group_size * head_dim;
     std::vector<double> scores(position_ + 1);
     for (size_t t = 0; t <= position_; ++t) {
-      const double* key = layer.keys.data() + t * key_value_channels + offset;
+      const double* key = stored.keys.data() + t * key_value_channels + offset;
       double dot = 0.0;
-      for (size_t i = 0; i < c.head_dim; ++i) dot += query[i] * key[i];
+      for (size_t i = 0; i < head_dim; ++i) dot += query[i] * key[i];
       const double scale =
-          c.score_scale == 0.0 ? 1.0 / std::sqrt(static_cast<double>(c.head_dim)) : c.score_scale;
+          c.score_scale == 0.0 ? 1.0 / std::sqrt(static_cast<double>(head_dim)) : c.score_scale;
       scores[t] = SoftCap(dot * scale, c.attn_logit_softcapping);
       const size_t window = layer.attention.sliding_window;
       const bool has_left_window = window != 0 && t + window <= position_;
@@ -357,8 +378,8 @@ std::vector<double> ReferenceDecoder::Attend(const Layer& layer,
     }
     Softmax(scores);
     for (size_t t = 0; t <= position_; ++t) {
-      const double* value = layer.values.data() + t * key_value_channels + offset;
-      for (size_t i = 0; i < c.head_dim; ++i) output[h * c.head_dim + i] += scores[t] * value[i];
+      const double* value = stored.values.data() + t * key_value_channels + offset;
+      for (size_t i = 0; i < head_dim; ++i) output[h * head_dim + i] += scores[t] * value[i];
     }
   }
   return output;
@@ -373,16 +394,18 @@ std::vector<double> ReferenceDecoder::MixerOf(Layer& layer, const std::vector<do
 
 std::vector<double> ReferenceDecoder::AttentionOf(Layer& layer, const std::vector<double>& normed) {
   const ReferenceConfig& c = model_.config;
-  const size_t query_channels = c.num_attention_heads * c.head_dim;
-  const size_t key_value_channels = c.num_key_value_heads * c.head_dim;
+  const size_t head_dim = layer.attention.head_dim;
+  const size_t query_channels = c.num_attention_heads * head_dim;
+  const bool has_keys = layer.attention.read_layer < 0;
+  const size_t key_value_channels = has_keys ? layer.attention.num_key_value_heads * head_dim : 0;
   std::vector<double> queries = MatrixTimesVector(
       layer.q_proj, (c.attn_output_gate ? 2 : 1) * query_channels, normed, layer.q_bias);
   const std::vector<double> output_gates = TakeOutputGates(queries);
   std::vector<double> keys =
       MatrixTimesVector(layer.k_proj, key_value_channels, normed, layer.k_bias);
   const auto normalize = [&] {
-    NormalizeHeads(queries, layer.q_norm);
-    NormalizeHeads(keys, layer.k_norm);
+    NormalizeHeads(queries, head_dim, layer.q_norm);
+    NormalizeHeads(keys, head_dim, layer.k_norm);
   };
   if (!c.norms_after_rope) normalize();
   RotateHeads(layer, queries);
@@ -394,12 +417,18 @@ std::vector<double> ReferenceDecoder::AttentionOf(Layer& layer, const std::vecto
     for (double& query : queries) query *= 1.0 + c.query_scale_beta * std::log(1.0 + times);
   }
   Append(layer.keys, keys);
-  Append(layer.values, MatrixTimesVector(layer.v_proj, key_value_channels, normed, layer.v_bias));
+  std::vector<double> values =
+      MatrixTimesVector(layer.v_proj, key_value_channels, normed, layer.v_bias);
+  if (c.normalizes_values) {
+    const std::vector<float> ones(head_dim, 1.0f);
+    NormalizeHeads(values, head_dim, ones.data());
+  }
+  Append(layer.values, values);
   std::vector<double> heads = Attend(layer, queries);
   // LFM3: a sigmoid for each head, of a product with what attention reads.
   if (layer.gate != nullptr) {
     const std::vector<double> gates = MatrixTimesVector(layer.gate, c.num_attention_heads, normed);
-    for (size_t i = 0; i < heads.size(); ++i) heads[i] /= 1.0 + std::exp(-gates[i / c.head_dim]);
+    for (size_t i = 0; i < heads.size(); ++i) heads[i] /= 1.0 + std::exp(-gates[i / head_dim]);
   }
   for (size_t i = 0; i < output_gates.size(); ++i) heads[i] /= 1.0 + std::exp(-output_gates[i]);
   return MatrixTimesVector(layer.o_proj, c.hidden_size, heads, layer.o_bias);
@@ -417,17 +446,31 @@ std::vector<double> ReferenceDecoder::TakeOutputGates(std::vector<double>& queri
   return gates;
 }
 
-// Shazeer 2020: down(act(gate) * up), what is added to x, before any norm of it.
+// Shazeer 2020: down(act(gate) * up), or a mixture; what is added to x, before any norm of it.
 std::vector<double> ReferenceDecoder::FeedForwardOf(const Layer& layer,
                                                     const std::vector<double>& x) const {
   const ReferenceConfig& c = model_.config;
   const std::vector<double> normed = Norm(x, layer.mlp_input_norm);
-  if (layer.mixture) return layer.mixture->Of(normed);
-  std::vector<double> inner =
-      MatrixTimesVector(layer.up_proj, c.intermediate_size, normed, layer.up_bias);
+  if (!layer.mixture) return DenseOf(layer, normed);
+  if (!c.experts.are_beside_mlp) return layer.mixture->Of(normed);
+  // Gemma 4: the router reads x with a norm of its own.
+  std::vector<double> sum = Norm(DenseOf(layer, normed), layer.dense_output_norm);
+  const std::vector<float> ones(x.size(), 1.0f);
+  const std::vector<double> experts =
+      Norm(layer.mixture->Of(Norm(x, layer.experts_norm), Norm(x, ones.data())),
+           layer.experts_output_norm);
+  for (size_t i = 0; i < sum.size(); ++i) sum[i] += experts[i];
+  return sum;
+}
+
+std::vector<double> ReferenceDecoder::DenseOf(const Layer& layer,
+                                              const std::vector<double>& normed) const {
+  const ReferenceConfig& c = model_.config;
+  const size_t width = (layer.attention.has_wide_mlp ? 2 : 1) * c.intermediate_size;
+  std::vector<double> inner = MatrixTimesVector(layer.up_proj, width, normed, layer.up_bias);
   if (c.has_gate) {
     const std::vector<double> gate =
-        MatrixTimesVector(layer.gate_proj, c.intermediate_size, normed, layer.gate_bias);
+        MatrixTimesVector(layer.gate_proj, width, normed, layer.gate_bias);
     for (size_t i = 0; i < inner.size(); ++i) inner[i] *= Activate(c.activation, gate[i]);
   } else {
     for (double& value : inner) {
@@ -454,9 +497,15 @@ const std::vector<double>& ReferenceDecoder::Step(int id) {
   const float* embedding = embed_tokens_ + static_cast<size_t>(id) * c.hidden_size;
   std::vector<double> x(embedding, embedding + c.hidden_size);
   for (double& value : x) value *= c.embedding_multiplier;
-  for (Layer& layer : layers_) {
+  std::vector<double> inputs;
+  if (per_layer_) inputs = per_layer_->Inputs(static_cast<size_t>(id), x);
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    Layer& layer = layers_[i];
     AddBlock(x, MixerOf(layer, x), layer.attention_output_norm);
     AddBlock(x, FeedForwardOf(layer, x), layer.mlp_output_norm);
+    if (per_layer_) AddBlock(x, per_layer_->Of(i, x, inputs), nullptr);
+    if (layer.layer_scalar == nullptr) continue;
+    for (double& value : x) value *= *layer.layer_scalar;
   }
   logits_ = MatrixTimesVector(lm_head_, c.vocab_size, Norm(x, norm_));
   for (double& logit : logits_) {

@@ -9,6 +9,7 @@
 #include "reference/reference_delta_net.h"
 #include "reference/reference_mixture.h"
 #include "reference/reference_model.h"
+#include "reference/reference_per_layer.h"
 #include "reference/reference_short_conv.h"
 
 namespace cria::reference {
@@ -66,6 +67,12 @@ class ReferenceDecoder {
     const float* alpha_n;
     const float* beta;
     const float* eps;
+    const float* layer_scalar;  // One number.
+    // Where experts are beside a dense feed-forward: the norms of what that writes, and of what
+    // experts read and write.
+    const float* dense_output_norm;
+    const float* experts_norm;
+    const float* experts_output_norm;
     ReferenceAttention attention;
     std::vector<double> rope_frequencies;  // [turned_channels / 2]
     std::vector<double> keys;              // [position][num_key_value_heads][head_dim], rotated.
@@ -78,12 +85,13 @@ class ReferenceDecoder {
   void NameFeedForward(const std::string& prefix, size_t index, Layer& layer) const;
   void NameNorms(const std::string& prefix, Layer& layer) const;
   std::vector<double> Norm(const std::vector<double>& x, const float* weight) const;
-  void NormalizeHeads(std::vector<double>& heads, const float* weight) const;
+  void NormalizeHeads(std::vector<double>& heads, size_t head_dim, const float* weight) const;
   void AddBlock(std::vector<double>& x, const std::vector<double>& output, const float* norm) const;
   std::vector<double> MixerOf(Layer& layer, const std::vector<double>& x);
   std::vector<double> AttentionOf(Layer& layer, const std::vector<double>& normed);
   std::vector<double> TakeOutputGates(std::vector<double>& queries) const;
   std::vector<double> FeedForwardOf(const Layer& layer, const std::vector<double>& x) const;
+  std::vector<double> DenseOf(const Layer& layer, const std::vector<double>& normed) const;
   void RotateHeads(const Layer& layer, std::vector<double>& heads) const;
   std::vector<double> Attend(const Layer& layer, const std::vector<double>& queries) const;
 
@@ -92,6 +100,7 @@ class ReferenceDecoder {
   const float* norm_;          // [hidden_size]
   const float* lm_head_;       // [vocab_size, hidden_size]; embed_tokens_ where they are tied.
   std::vector<Layer> layers_;
+  std::optional<ReferencePerLayer> per_layer_;
   size_t position_ = 0;
   std::vector<double> logits_;  // [vocab_size]
 };

@@ -47,6 +47,19 @@ ReferenceMixture::ReferenceMixture(const ReferenceConfig& config, const std::str
                        find(expert + "w2.weight", {hidden, width}), width};
       }
       break;
+    case ReferenceExpertNames::kGemma4: {
+      router_ = find(prefix + "router.proj.weight", {c.num_experts, hidden});
+      router_scale_ = find(prefix + "router.scale", {hidden});
+      per_expert_scale_ = find(prefix + "router.per_expert_scale", {c.num_experts});
+      const float* inputs =
+          find(prefix + "experts.gate_up_proj", {c.num_experts, 2 * width, hidden});
+      const float* outputs = find(prefix + "experts.down_proj", {c.num_experts, hidden, width});
+      for (size_t e = 0; e < c.num_experts; ++e) {
+        const float* gate = inputs + e * 2 * width * hidden;
+        experts_[e] = {gate, gate + width * hidden, outputs + e * hidden * width, width};
+      }
+      break;
+    }
     case ReferenceExpertNames::kGranite: {
       const std::string block = prefix + "block_sparse_moe.";
       router_ = find(block + "router.layer.weight", {c.num_experts, hidden});
@@ -78,7 +91,11 @@ ReferenceMixture::ReferenceMixture(const ReferenceConfig& config, const std::str
 // LFM2's mixture has a sigmoid of each score, as DeepSeek-AI 2024 (V3), instead of a softmax of
 // all.
 std::vector<double> ReferenceMixture::Scores(const std::vector<double>& normed) const {
-  std::vector<double> scores = MatrixTimesVector(router_, experts_.size(), normed);
+  std::vector<double> inputs = normed;
+  for (size_t i = 0; router_scale_ != nullptr && i < inputs.size(); ++i) {
+    inputs[i] *= router_scale_[i] / std::sqrt(static_cast<double>(inputs.size()));
+  }
+  std::vector<double> scores = MatrixTimesVector(router_, experts_.size(), inputs);
   if (!config_.experts.has_sigmoid_scores) {
     Softmax(scores);
     return scores;
@@ -103,9 +120,10 @@ std::vector<size_t> ReferenceMixture::ChosenBy(const std::vector<double>& normed
 // these. Jiang et al. 2024 (Mixtral) take the softmax of the largest scores alone, which is the
 // same as dividing by the sum of the largest probabilities. Qwen2's experts that all tokens use
 // have a sigmoid of their own. LFM2's class adds 1e-6 to the sum, so that it is never 0.
-std::vector<double> ReferenceMixture::Of(const std::vector<double>& normed) const {
-  const std::vector<double> scores = Scores(normed);
-  const std::vector<size_t> chosen = ChosenBy(normed);
+std::vector<double> ReferenceMixture::Of(const std::vector<double>& normed,
+                                         const std::vector<double>& routed) const {
+  const std::vector<double> scores = Scores(routed);
+  const std::vector<size_t> chosen = ChosenBy(routed);
   double divisor = 1.0;
   if (config_.experts.norm_topk_prob) {
     divisor = config_.experts.has_sigmoid_scores ? 1e-6 : 0.0;
@@ -113,7 +131,8 @@ std::vector<double> ReferenceMixture::Of(const std::vector<double>& normed) cons
   }
   std::vector<double> sum(normed.size());
   for (const size_t expert : chosen) {
-    const double weight = scores[expert] / divisor * config_.experts.routed_scaling_factor;
+    double weight = scores[expert] / divisor * config_.experts.routed_scaling_factor;
+    if (per_expert_scale_ != nullptr) weight *= per_expert_scale_[expert];
     AddExpert(experts_[expert], weight, normed, sum);
   }
   if (shared_expert_.width == 0) return sum;

@@ -21,7 +21,10 @@ class ReferenceMixture {
                    const FindTensor& find);
 
   // What the chosen experts and the shared one make of a normalized hidden state.
-  std::vector<double> Of(const std::vector<double>& normed) const;
+  std::vector<double> Of(const std::vector<double>& normed) const { return Of(normed, normed); }
+  // The same, if the router reads other rows than the experts.
+  std::vector<double> Of(const std::vector<double>& normed,
+                         const std::vector<double>& routed) const;
 
   // The experts that a normalized hidden state chooses, the most probable first.
   std::vector<size_t> ChosenBy(const std::vector<double>& normed) const;
@@ -41,6 +44,9 @@ class ReferenceMixture {
   const ReferenceConfig& config_;
   const float* router_ = nullptr;       // [num_experts, hidden_size]
   const float* expert_bias_ = nullptr;  // [num_experts]; null where the model has none.
+  // Gemma 4: what the router's inputs are multiplied by, [hidden_size], and the experts' weights.
+  const float* router_scale_ = nullptr;
+  const float* per_expert_scale_ = nullptr;  // [num_experts]
   std::vector<Expert> experts_;
   Expert shared_expert_;                       // Its width is 0 if there is none.
   const float* shared_expert_gate_ = nullptr;  // [1, hidden_size]; null: it counts whole.

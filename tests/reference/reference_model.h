@@ -40,7 +40,7 @@ enum class ReferenceNames { kLlama, kLfm2, kLfm3 };
 
 // How checkpoints name experts: a tensor for each matrix of each, as Qwen's, Mixtral's or LFM2's
 // files, or one for all experts.
-enum class ReferenceExpertNames { kQwen, kMixtral, kGranite, kLfm2 };
+enum class ReferenceExpertNames { kQwen, kMixtral, kGranite, kLfm2, kGemma4 };
 
 // The experts of a mixture.
 struct ReferenceExperts {
@@ -54,6 +54,8 @@ struct ReferenceExperts {
   double routed_scaling_factor = 1.0;   // Of the weights of those that are chosen.
   size_t shared_intermediate_size = 0;  // Of the expert that all tokens use; 0: there is none.
   std::vector<bool> is_dense = {};      // [num_hidden_layers]: the layers without experts.
+  // A dense feed-forward is beside them, and both have norms of their own.
+  bool are_beside_mlp = false;
 };
 
 // The sizes of gated delta nets.
@@ -74,6 +76,11 @@ struct ReferenceAttention {
   bool no_rope = false;           // Queries and keys are not turned.
   bool short_conv = false;        // There is a short convolution instead of attention.
   bool linear_attention = false;  // Or a gated delta net.
+  size_t head_dim = 0;            // 0: the model's, as the next one.
+  size_t num_key_value_heads = 0;
+  bool keys_are_values = false;  // Before their norms and before they are turned.
+  int read_layer = -1;           // The layer whose keys and values it attends to; -1: its own.
+  bool has_wide_mlp = false;     // The feed-forward has twice as many channels.
 };
 
 struct ReferenceConfig {
@@ -125,6 +132,10 @@ struct ReferenceConfig {
   // Queries at a position p are multiplied by 1 + b ln(1 + floor(p / query_scale_positions)).
   double query_scale_beta = 0.0;
   size_t query_scale_positions = 0;
+  bool normalizes_values = false;  // Each head, without weights.
+  bool has_layer_scalars = false;  // What each layer's hidden state is multiplied by at its end.
+  size_t per_layer_size = 0;       // Inputs of each layer for each token; 0: none.
+  size_t per_layer_rows = 0;
   ReferenceNames names = ReferenceNames::kLlama;
   // Modules of layers by the names that Llama's class has, and the model's own names of them.
   std::map<std::string, std::string> modules = {};
@@ -133,13 +144,19 @@ struct ReferenceConfig {
   std::vector<int> eos_token_ids;
 
   ReferenceAttention AttentionOf(size_t layer) const {
-    if (layers.empty()) return {rope_theta, rope_scaling, sliding_window};
-    return layers.at(layer);
+    ReferenceAttention attention =
+        layers.empty() ? ReferenceAttention{rope_theta, rope_scaling, sliding_window}
+                       : layers.at(layer);
+    if (attention.head_dim == 0) attention.head_dim = head_dim;
+    if (attention.num_key_value_heads == 0) attention.num_key_value_heads = num_key_value_heads;
+    return attention;
   }
   bool HasExperts(size_t layer) const {
     return experts.num_experts != 0 && !experts.is_dense.at(layer);
   }
-  size_t turned_channels() const { return rotary_dim == 0 ? head_dim : rotary_dim; }
+  size_t turned_channels(size_t layer = 0) const {
+    return rotary_dim == 0 ? AttentionOf(layer).head_dim : rotary_dim;
+  }
 };
 
 struct ReferenceTensor {
