@@ -20,6 +20,7 @@ struct WeightFolding {
   double routed_scaling_factor = 1.0;  // Multiplies what the experts of a mixture add.
   double residual_multiplier = 1.0;    // Multiplies what attention and the feed-forward add.
   double score_factor = 1.0;  // Multiplies attention scores, in addition to 1 / sqrt(head_dim).
+  bool has_unscaled_scores = false;  // Attention scores are not divided by sqrt(head_dim).
   // Of the products of rotated channels in addition; only if a part of each head is rotated.
   double rotated_score_factor = 1.0;
 };

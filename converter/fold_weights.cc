@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cmath>
 #include <span>
 #include <string_view>
 
@@ -30,6 +32,29 @@ bool ScalesScores(std::string_view name, const ModelConfig& config) {
   return name.ends_with(".q_proj.weight") || name.ends_with(".q_proj.bias");
 }
 
+// The root of the size of heads in the layer that the tensor belongs to.
+double RootOfHeadDim(std::string_view name, const ModelConfig& config) {
+  constexpr std::string_view kLayers = "model.layers.";
+  size_t layer = 0;
+  if (name.starts_with(kLayers)) {
+    std::from_chars(name.data() + kLayers.size(), name.data() + name.size(), layer);
+  }
+  if (layer >= config.num_hidden_layers) return 1.0;  // MapTensors refuses the tensor.
+  return std::sqrt(config.head_dim_of(config.layer_kind(layer)));
+}
+
+// Per-layer inputs are (sqrt(size) row + norm(projection / sqrt(hidden_size))) / sqrt(2).
+double PerLayerFactorOf(std::string_view name, const ModelConfig& config) {
+  if (name == "model.embed_tokens_per_layer.weight") {
+    return std::sqrt(config.hidden_size_per_layer_input / 2.0);
+  }
+  if (name == "model.per_layer_projection_norm.weight") return std::sqrt(0.5);
+  if (name == "model.per_layer_model_projection.weight") {
+    return 1.0 / std::sqrt(config.hidden_size);
+  }
+  return 1.0;
+}
+
 double FactorOf(std::string_view name, const Checkpoint& checkpoint) {
   const WeightFolding& folding = checkpoint.folding;
   const bool is_tied = checkpoint.config.tie_word_embeddings;
@@ -43,7 +68,11 @@ double FactorOf(std::string_view name, const Checkpoint& checkpoint) {
     const bool is_of_expert = name.contains(".mlp.experts.");
     return folding.residual_multiplier * (is_of_expert ? folding.routed_scaling_factor : 1.0);
   }
-  return ScalesScores(name, checkpoint.config) ? folding.score_factor : 1.0;
+  if (ScalesScores(name, checkpoint.config)) {
+    return folding.score_factor *
+           (folding.has_unscaled_scores ? RootOfHeadDim(name, checkpoint.config) : 1.0);
+  }
+  return PerLayerFactorOf(name, checkpoint.config);
 }
 
 }  // namespace

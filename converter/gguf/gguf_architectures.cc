@@ -16,6 +16,7 @@ using KeyName = std::string_view;
 constexpr std::array<KeyName, 3> kGemma2Keys = {"attention.scale", "attn_logit_softcapping",
                                                 "final_logit_softcapping"};
 constexpr std::array<KeyName, 2> kGemma3Keys = {"attention.scale", "final_logit_softcapping"};
+constexpr std::array<KeyName, 1> kGemma4Keys = {"final_logit_softcapping"};
 constexpr std::array<KeyName, 4> kGraniteKeys = {"attention.scale", "embedding_scale",
                                                  "residual_scale", "logit_scale"};
 
@@ -57,6 +58,15 @@ constexpr std::array kGgufArchitectures = {
                      .sliding_window_pattern = 6,
                      .sliding_rope_theta = 10000.0f,
                      .own_keys = kGemma3Keys},
+    GgufArchitecture{.name = "gemma4",
+                     .hugging_face = "Gemma4ForCausalLM",
+                     .qk_norm = true,
+                     .norm_placement = NormPlacement::kBeforeAndAfter,
+                     .hidden_act = HiddenAct::kGeluTanh,
+                     .scales_embedding = true,
+                     .sliding_rope_theta = 10000.0f,
+                     .is_gemma4 = true,
+                     .own_keys = kGemma4Keys},
     GgufArchitecture{.name = "phi3",
                      .hugging_face = "Phi3ForCausalLM",
                      .has_fused_projections = true,

@@ -62,6 +62,7 @@ struct GgufArchitecture {
   bool has_tiled_value_heads = false;
   // Layers without heads of keys and values are Mamba's, which are refused.
   bool has_mamba = false;
+  bool is_gemma4 = false;  // The keys and tensors of gguf_gemma4.h.
   // Keys that are used, although they are refused for other architectures.
   std::span<const std::string_view> own_keys = {};
 

@@ -15,8 +15,10 @@
 #include "converter/expert_tensors.h"
 #include "converter/fold_weights.h"
 #include "converter/fused_tensors.h"
+#include "converter/gemma4_tensors.h"
 #include "converter/gguf/gguf_config.h"
 #include "converter/gguf/gguf_file.h"
+#include "converter/gguf/gguf_gemma4.h"
 #include "converter/gguf/gguf_rope_factors.h"
 #include "converter/gguf/gguf_tokenizer.h"
 #include "converter/layer_kinds.h"
@@ -97,6 +99,24 @@ constexpr std::array kLinearAttentionNames = {
     TensorName{kGgmlDecayRate, "linear_attn.A_log"},
     TensorName{kGgmlDtBias, "linear_attn.dt_bias"},
 };
+// Whole names of Gemma 4's tensors, of the model and in layers.
+constexpr std::array kGemma4ModelNames = {
+    TensorName{"per_layer_token_embd.weight", "model.embed_tokens_per_layer.weight"},
+    TensorName{"per_layer_model_proj.weight", "model.per_layer_model_projection.weight"},
+    TensorName{"per_layer_proj_norm.weight", "model.per_layer_projection_norm.weight"},
+};
+constexpr std::array kGemma4Names = {
+    TensorName{"inp_gate.weight", "per_layer_input_gate.weight"},
+    TensorName{"proj.weight", "per_layer_projection.weight"},
+    TensorName{"post_norm.weight", "post_per_layer_input_norm.weight"},
+    TensorName{"layer_output_scale.weight", "layer_scalar"},
+    TensorName{"ffn_gate_inp.scale", "router.scale"},
+    TensorName{"ffn_gate_up_exps.weight", "mlp.experts.gate_up_proj"},
+    TensorName{"ffn_down_exps.scale", "router.per_expert_scale"},
+    TensorName{"post_ffw_norm_1.weight", "post_feedforward_layernorm_1.weight"},
+    TensorName{"pre_ffw_norm_2.weight", "pre_feedforward_layernorm_2.weight"},
+    TensorName{"post_ffw_norm_2.weight", "post_feedforward_layernorm_2.weight"},
+};
 // Not of layers: of the last norm, not of one behind the embedding.
 constexpr std::array kShortConvModelNames = {TensorName{"token_embd_norm", "model.norm"}};
 // The same, for architectures with fused projections.
@@ -145,6 +165,13 @@ RenamedTensor Rename(std::string_view name, const GgufArchitecture& architecture
     if (end == std::string_view::npos) return {std::string(name), ""};
     prefix = Format("model.layers.{}.", module.substr(4, end - 4));
     module.remove_prefix(end + 1);
+  }
+  if (architecture.is_gemma4) {
+    const std::string_view whole =
+        is_of_layer ? name.substr(static_cast<size_t>(module.data() - name.data())) : name;
+    const auto names = is_of_layer ? std::span<const TensorName>(kGemma4Names) : kGemma4ModelNames;
+    const auto found = std::ranges::find(names, whole, &TensorName::ggml);
+    if (found != names.end()) return {prefix + std::string(found->hugging_face), module};
   }
   const std::string_view renamed = RenameModule(module, is_of_layer, architecture);
   if (renamed.empty()) return {std::string(name), ""};
@@ -250,6 +277,7 @@ void ReadWhatTensorsTell(Checkpoint& checkpoint) {
   const auto has = [&](std::string_view name) { return checkpoint.tensors.contains(name); };
   ModelConfig& config = checkpoint.config;
   config.tie_word_embeddings = !has("lm_head.weight");
+  config.layer_scalar = has("model.layers.0.layer_scalar");
   if (has("model.layers.0.self_attn.q_proj.bias")) config.qkv_bias = true;
   config.o_bias = has("model.layers.0.self_attn.o_proj.bias");
   config.mlp_bias = has("model.layers.0.mlp.up_proj.bias");
@@ -316,8 +344,14 @@ Result<Checkpoint> OpenGgufCheckpoint(const std::filesystem::path& path) {
   CRIA_RETURN_IF_ERROR(TransposeTaps(checkpoint));
   CRIA_RETURN_IF_ERROR(NormalizeExpertTensors(checkpoint));
   ReadWhatTensorsTell(checkpoint);
-  CRIA_RETURN_IF_ERROR(
-      ApplyGgufRopeFactors(file.metadata, architecture, checkpoint.tensors, checkpoint.config));
+  if (architecture.is_gemma4) {
+    CRIA_RETURN_IF_ERROR(ApplyGgufGemma4Factors(checkpoint));
+    CRIA_RETURN_IF_ERROR(CheckConfig(checkpoint));
+    CRIA_RETURN_IF_ERROR(FitGemma4Tensors(checkpoint, KeysAsValues::kWhereMissing));
+  } else {
+    CRIA_RETURN_IF_ERROR(
+        ApplyGgufRopeFactors(file.metadata, architecture, checkpoint.tensors, checkpoint.config));
+  }
   CRIA_ASSIGN_OR_RETURN(checkpoint.folding,
                         ReadGgufFolding(file.metadata, architecture, checkpoint.config));
   MoveAttentionFactor(checkpoint.config, checkpoint.folding);

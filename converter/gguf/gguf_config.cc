@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "converter/gguf/gguf_gemma4.h"
 #include "converter/gguf/gguf_rope.h"
 #include "converter/layer_kinds.h"
 #include "converter/xielu_numbers.h"
@@ -54,7 +55,7 @@ class ConfigReader {
     config_.norm_placement = architecture_.norm_placement;
     config_.hidden_act = architecture_.hidden_act;
     CRIA_RETURN_IF_ERROR(ReadSizes());
-    CRIA_RETURN_IF_ERROR(ReadHeadDim());
+    if (!architecture_.is_gemma4) CRIA_RETURN_IF_ERROR(ReadHeadDim());
     CRIA_ASSIGN_OR_RETURN(config_.rms_norm_eps,
                           metadata_.Number(Key("attention.layer_norm_rms_epsilon")));
     CRIA_ASSIGN_OR_RETURN(
@@ -104,6 +105,8 @@ class ConfigReader {
                              Size{"block_count", &config_.num_hidden_layers},
                              Size{"attention.head_count", &config_.num_attention_heads},
                              Size{"context_length", &config_.max_position_embeddings}}) {
+      // ReadGgufGemma4 reads those of each layer.
+      if (architecture_.is_gemma4 && size.field == &config_.intermediate_size) continue;
       // A model whose layers all have experts may not have the width of a dense feed-forward.
       const bool is_of_experts = size.field == &config_.intermediate_size &&
                                  architecture_.has_linear_attention &&
@@ -112,6 +115,7 @@ class ConfigReader {
           *size.field,
           metadata_.Integer(Key(is_of_experts ? "expert_feed_forward_length" : size.name)));
     }
+    if (architecture_.is_gemma4) return {};
     if (architecture_.has_short_conv) return ReadShortConv();
     if (architecture_.has_linear_attention) CRIA_RETURN_IF_ERROR(ReadLinearAttention());
     if (architecture_.has_mamba) return ReadHeadsOfAttention();
@@ -286,10 +290,11 @@ class ConfigReader {
     CRIA_ASSIGN_OR_RETURN(const uint32_t num_experts, metadata_.Integer(Key("expert_count"), 0));
     const bool is_always_mixture = architecture_.mixture == architecture_.hugging_face;
     if (num_experts == 0 && !is_always_mixture) return {};
-    if (num_experts == 0 || architecture_.mixture.empty()) {
+    if (num_experts == 0 || (architecture_.mixture.empty() && !architecture_.is_gemma4)) {
       return Unsupported("expert_count", Format("is {}", num_experts));
     }
-    config_.architecture = architecture_.mixture;
+    config_.enable_moe_block = architecture_.is_gemma4;
+    if (!architecture_.is_gemma4) config_.architecture = architecture_.mixture;
     config_.num_experts = num_experts;
     CRIA_ASSIGN_OR_RETURN(config_.num_experts_per_tok, metadata_.Integer(Key("expert_used_count")));
     CRIA_ASSIGN_OR_RETURN(
@@ -376,6 +381,9 @@ class ConfigReader {
         layers.back() = {.rope_theta = full.rope_theta, .no_rope = true, .linear_attention = true};
       }
     }
+    if (architecture_.is_gemma4) {
+      CRIA_RETURN_IF_ERROR(ReadGgufGemma4(metadata_, architecture_, is_sliding, config_, layers));
+    }
     SetLayerKinds(std::move(layers), config_);
     return {};
   }
@@ -442,6 +450,7 @@ Result<WeightFolding> ReadGgufFolding(const GgufMetadata& metadata,
                                       const ModelConfig& config) {
   WeightFolding folding;
   if (architecture.scales_embedding) folding.embedding_multiplier = std::sqrt(config.hidden_size);
+  folding.has_unscaled_scores = architecture.is_gemma4;
   if (config.num_hidden_layers == architecture.layers_with_other_scores) {
     folding.score_factor = std::sqrt(
         config.head_dim / (static_cast<double>(config.hidden_size) / config.num_attention_heads));

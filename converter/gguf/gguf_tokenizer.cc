@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "converter/tokenizer/byte_level_pieces.h"
+#include "converter/tokenizer/piece_text.h"
 #include "converter/tokenizer/scored_pieces.h"
 #include "converter/tokenizer/split_patterns_by_name.h"
 #include "core/format.h"
@@ -41,12 +42,14 @@ class TokenizerReader {
     CRIA_RETURN_IF_ERROR(ReadTypes());
     if (model == "llama") {
       CRIA_RETURN_IF_ERROR(ReadScoredPieces());
+    } else if (IsGemma4(model)) {
+      CRIA_RETURN_IF_ERROR(ReadGemma4Pieces());
     } else if (model == "gpt2") {
       CRIA_RETURN_IF_ERROR(ReadByteLevelPieces());
     } else {
       return metadata_.Bad(
           "tokenizer.ggml.model",
-          Format("is \"{}\"; this version converts llama and gpt2", Quotable(model)),
+          Format("is \"{}\"; this version converts llama, gpt2 and gemma4", Quotable(model)),
           ErrorCode::kUnsupported);
     }
     CRIA_RETURN_IF_ERROR(ReadSpecialTokens());
@@ -105,6 +108,41 @@ class TokenizerReader {
                           metadata_.Bool("tokenizer.ggml.remove_extra_whitespaces", false));
     CRIA_ASSIGN_OR_RETURN(rules.add_bos_token, metadata_.Bool(kAddBos, true));
     return MarkPhi3Tokens();
+  }
+
+  // Newer files have the name of the pre-tokenizer instead.
+  bool IsGemma4(std::string_view model) const {
+    constexpr std::string_view kName = "gemma4";
+    const auto* pre_tokenizer = metadata_.Find<std::string>("tokenizer.ggml.pre");
+    return model == kName ||
+           (model == "gpt2" && pre_tokenizer != nullptr && *pre_tokenizer == kName);
+  }
+
+  // Text pieces and merges as in SentencePiece's models, but the merges are listed.
+  Status ReadGemma4Pieces() {
+    TokenizerRules& rules = draft().rules;
+    rules.family = TokenizerFamily::kSentencePieceBpe;
+    rules.byte_fallback = std::ranges::contains(types_, PieceType::kByte);
+    CRIA_ASSIGN_OR_RETURN(rules.add_dummy_prefix,
+                          metadata_.Bool("tokenizer.ggml.add_space_prefix", false));
+    rules.dummy_prefix_after_special = rules.add_dummy_prefix;
+    rules.add_bos_token = true;  // llama.cpp does so whatever the file says.
+    for (uint32_t id = 0; id < tokens_->size(); ++id) {
+      const std::string_view text = (*tokens_)[id];
+      if (!IsUtf8(text)) return metadata_.Bad(ElementName(kTokens, id), "is not UTF-8");
+      const auto byte = ByteOfPieceName(text);
+      if (types_[id] == PieceType::kByte && !byte) {
+        return metadata_.Bad(ElementName(kTokens, id), "is not a byte, but has this type");
+      }
+      const bool is_text = types_[id] == PieceType::kNormal;
+      draft().SetPiece(id,
+                       types_[id] == PieceType::kByte ? std::string(1, static_cast<char>(*byte))
+                       : is_text                      ? WithPlainSpaces(text)
+                                                      : std::string(text),
+                       types_[id]);
+    }
+    CRIA_RETURN_IF_ERROR(CheckTextPieces());
+    return ReadMerges();
   }
 
   // Phi 3's special tokens take the white space after them, but for these. Files do not say so;

@@ -9,6 +9,7 @@
 
 #include "converter/expert_tensors.h"
 #include "converter/fused_tensors.h"
+#include "converter/gemma4_tensors.h"
 #include "converter/hugging_face/hf_config.h"
 #include "converter/hugging_face/hf_xielu.h"
 #include "converter/hugging_face/safetensors.h"
@@ -97,12 +98,13 @@ constexpr std::array kTextPrefixes = {PartPrefix{"model.language_model.", "model
                                       PartPrefix{"model.text_model.", "model."},
                                       PartPrefix{"language_model.model.", "model."},
                                       PartPrefix{"language_model.lm_head.", "lm_head."}};
-constexpr std::array<std::string_view, 9> kVisionPrefixes = {
+constexpr std::array<std::string_view, 12> kVisionPrefixes = {
     "model.vision_tower.", "model.multi_modal_projector.",
     "vision_tower.",       "multi_modal_projector.",
     "model.vision_model.", "model.connector.",
     "model.image_newline", "image_newline",
-    "model.visual."};
+    "model.visual.",       "model.embed_vision.",
+    "model.audio_tower.",  "model.embed_audio."};
 
 bool IsOfVision(std::string_view name) {
   return std::ranges::any_of(kVisionPrefixes,
@@ -146,6 +148,7 @@ Status LeaveOutVision(Checkpoint& checkpoint) {
     }
   }
   checkpoint.tensors = std::move(text);
+  if (num_left_out == 0) return {};
   checkpoint.notes.push_back(Format(
       "the vision part of the checkpoint ({} tensors) is left out: the model reads and writes "
       "text only",
@@ -211,6 +214,8 @@ Result<Checkpoint> OpenHfCheckpoint(const std::filesystem::path& folder) {
   MakeDecayRates(checkpoint);
   CRIA_RETURN_IF_ERROR(TransposeTaps(checkpoint));
   CRIA_RETURN_IF_ERROR(NormalizeExpertTensors(checkpoint));
+  CRIA_RETURN_IF_ERROR(FitGemma4Tensors(
+      checkpoint, model.keys_are_values ? KeysAsValues::kWithoutWindow : KeysAsValues::kNone));
   return checkpoint;
 }
 

@@ -9,6 +9,7 @@
 #include "converter/fold_weights.h"
 #include "converter/hugging_face/hf_experts.h"
 #include "converter/hugging_face/hf_families.h"
+#include "converter/hugging_face/hf_gemma4.h"
 #include "converter/hugging_face/hf_layers.h"
 #include "converter/hugging_face/hf_linear_attention.h"
 #include "converter/hugging_face/hf_multipliers.h"
@@ -273,6 +274,10 @@ Result<HfModel> ReadFields(const JsonFields& fields, const Family& family) {
   CRIA_RETURN_IF_ERROR(ReadHfSoftCaps(fields, family, config));
   CRIA_RETURN_IF_ERROR(ReadHfShortConv(fields, family, config));
   CRIA_RETURN_IF_ERROR(ReadHfLinearAttention(fields, family, config));
+  CRIA_RETURN_IF_ERROR(ReadHfGemma4(fields, family, config));
+  if (family.is_gemma4) {
+    CRIA_ASSIGN_OR_RETURN(model.keys_are_values, fields.Bool("attention_k_eq_v", false));
+  }
   CRIA_RETURN_IF_ERROR(RefuseExperts(fields, family));
   CRIA_RETURN_IF_ERROR(ReadHfExperts(fields, family, config));
   CRIA_RETURN_IF_ERROR(ReadHfLayers(fields, family, config));

@@ -18,6 +18,7 @@ struct HfModel {
   bool has_lfm2_names = false;
   bool has_drafter = false;  // There may be tensors of layers that guess later tokens.
   bool has_interleaved_rope = false;
+  bool keys_are_values = false;  // In layers without a window, as FitGemma4Tensors says.
   std::span<const LayerModule> layer_modules = {};  // With other names than a Llama's.
   // The tensors are those of a text model within a model that sees pictures, too.
   bool has_vision = false;

@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 
+#include "converter/hugging_face/gemma4_families.h"
 #include "converter/hugging_face/linear_attention_families.h"
 #include "converter/input/list_names.h"
 #include "core/format.h"
@@ -208,6 +209,13 @@ constexpr Family Gemma3WithVision() {
   return family;
 }
 
+constexpr Family GemmaUnifiedText() {
+  Family family =
+      TextOf(Gemma4Unified(), "Gemma4UnifiedForConditionalGeneration", "gemma4_unified");
+  family.shown_architecture = kGemma4.architecture;
+  return family;
+}
+
 constexpr std::array kFamilies = {
     Family{.architecture = "LlamaForCausalLM",
            .model_type = "llama",
@@ -281,6 +289,10 @@ constexpr std::array kFamilies = {
            .never_null = kGemma2NeverNull},
     kGemma3,
     Gemma3WithVision(),
+    kGemma4,
+    TextOf(kGemma4, "Gemma4ForConditionalGeneration", "gemma4"),
+    Gemma4Unified(),
+    GemmaUnifiedText(),
     Family{.architecture = "Phi3ForCausalLM",
            .model_type = "phi3",
            .rms_norm_eps = 1e-5f,

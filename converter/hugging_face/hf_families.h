@@ -43,6 +43,7 @@ enum class RopeFields : uint8_t {
                          // layers without a window and rope_local_base_freq for the others.
   kPhi3,                 // For all layers, with a partial_rotary_factor.
   kLfm3,     // An object for each type of layers, which may be of the type proportional.
+  kGemma4,   // The same, with other defaults and fewer types.
   kOlmo3,    // As Gemma 3, but the older form has no field for the base of layers with a window.
   kPartial,  // For all layers, with a partial_rotary_factor.
 };
@@ -53,6 +54,7 @@ enum class Multipliers : uint8_t {
   kGemma,  // The embedding by sqrt(hidden_size), norms by one more than their weights.
   kGemmaWithScoreField,  // The same, and query_pre_attn_scalar for scores.
   kNormsPlusOne,         // Norms by one more than their weights.
+  kGemma4,               // The embedding by sqrt(hidden_size); scores are not scaled.
   kGranite,              // embedding_, attention_ and residual_multiplier, and logits_scaling.
 };
 
@@ -164,6 +166,8 @@ struct Family {
   // Layers with linear attention, as layer_types or full_attention_interval say, and with gates of
   // the output in the others.
   bool linear_attention = false;
+  // The fields of hf_gemma4.h.
+  bool is_gemma4 = false;
   // Fields that are used, although they are refused for other families.
   std::span<const std::string_view> own_fields = {};
   // Fields for which transformers knows no meaning of null, in addition to those of all families.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "converter/hugging_face/hf_experts.h"
+#include "converter/hugging_face/hf_gemma4.h"
 #include "converter/hugging_face/hf_linear_attention.h"
 #include "converter/hugging_face/hf_rope.h"
 #include "converter/hugging_face/hf_short_conv.h"
@@ -233,8 +234,11 @@ Status ReadHfLayers(const JsonFields& fields, const Family& family, ModelConfig&
     CRIA_ASSIGN_OR_RETURN(
         is_sliding, ReadSlidingLayers(fields, family, has_rope, window, config.num_hidden_layers));
   }
+  // The last layer of Gemma 4 has no window, whatever its type is.
+  if (family.is_gemma4 && !is_sliding.empty()) is_sliding.back() = false;
   LayerKind full;
   LayerKind sliding = {.sliding_window = window};
+  CRIA_RETURN_IF_ERROR(ReadHfGemma4Heads(fields, family, config, is_sliding, full, sliding));
   // Parameters of a type that no layer has may be absent.
   const bool has_full = has_types ? std::ranges::contains(types, kFullAttention)
                                   : std::ranges::contains(is_sliding, false);
@@ -266,6 +270,7 @@ Status ReadHfLayers(const JsonFields& fields, const Family& family, ModelConfig&
     }
     layers.back().dense_mlp = is_dense[i];
   }
+  CRIA_RETURN_IF_ERROR(ReadHfGemma4SharedLayers(fields, family, is_sliding, layers));
   SetLayerKinds(std::move(layers), config);
   return {};
 }

@@ -43,6 +43,11 @@ Result<WeightFolding> ReadHfMultipliers(const JsonFields& fields, const Family& 
     folding.score_factor = score_factor * std::sqrt(config.head_dim);
     return folding;
   }
+  if (family.multipliers == Multipliers::kGemma4) {
+    folding.embedding_multiplier = std::sqrt(config.hidden_size);
+    folding.has_unscaled_scores = true;
+    return folding;
+  }
   folding.adds_one_to_norms = true;
   if (family.multipliers == Multipliers::kNormsPlusOne) return folding;
   folding.embedding_multiplier = std::sqrt(config.hidden_size);

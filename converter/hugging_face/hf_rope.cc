@@ -189,7 +189,7 @@ Status ReadGemma3Rope(const JsonFields& fields, const Family& family, std::strin
   CRIA_ASSIGN_OR_RETURN(const JsonFields rope, is_nested ? ObjectOf(all, layer_type) : all);
   CRIA_RETURN_IF_ERROR(RefusePartialRotary(rope));
   CRIA_ASSIGN_OR_RETURN(kind.rope_theta, rope.Number("rope_theta", kind.rope_theta));
-  CRIA_ASSIGN_OR_RETURN(kind.rope_scaling, ReadHfRopeScaling(rope, rope, family, config));
+  CRIA_ASSIGN_OR_RETURN(kind.rope_scaling, ReadHfRopeScaling(rope, rope, family, config, kind));
   return {};
 }
 
@@ -200,15 +200,28 @@ Status ReadLfm3Rope(const JsonFields& fields, const Family& family, std::string_
       {kSlidingAttention, {{"rope_type", "default"}, {"rope_theta", 10000.0}}},
       {kFullAttention,
        {{"rope_type", "proportional"}, {"rope_theta", 1e6}, {kPartialRotaryFactor, 0.5}}}};
+  static const json kGemma4Defaults = {
+      {kSlidingAttention, kDefaults[kSlidingAttention]},
+      {kFullAttention,
+       {{"rope_type", "proportional"}, {"rope_theta", 1e6}, {kPartialRotaryFactor, 0.25}}}};
+  const bool is_gemma4 = family.rope_fields == RopeFields::kGemma4;
+  if (is_gemma4 && fields.Find("rope_scaling") != nullptr) {
+    return fields.Bad(ErrorCode::kUnsupported, "rope_scaling",
+                      "is given, but this architecture has rope_parameters");
+  }
   if (fields.Find("rope_theta") != nullptr) {
     return fields.Bad(ErrorCode::kUnsupported, "rope_theta", kOutsideParameters);
   }
   CRIA_ASSIGN_OR_RETURN(const RopeObjects found, FindRope(fields));
-  const json& object = found.any() == nullptr ? kDefaults : *found.any();
+  const json& object = found.any() != nullptr ? *found.any()
+                       : is_gemma4            ? kGemma4Defaults
+                                              : kDefaults;
   const JsonFields all(object, fields.where(), found.name());
   CRIA_ASSIGN_OR_RETURN(const JsonFields rope, ObjectOf(all, layer_type));
-  CRIA_ASSIGN_OR_RETURN(kind.rope_theta, rope.Number("rope_theta", family.rope_theta));
-  CRIA_ASSIGN_OR_RETURN(kind.rope_scaling, ReadHfRopeScaling(rope, rope, family, config));
+  std::optional<float> theta = family.rope_theta;
+  if (is_gemma4) theta.reset();
+  CRIA_ASSIGN_OR_RETURN(kind.rope_theta, rope.Number("rope_theta", theta));
+  CRIA_ASSIGN_OR_RETURN(kind.rope_scaling, ReadHfRopeScaling(rope, rope, family, config, kind));
   if (kind.rope_scaling.type == RopeScaling::Type::kProportional) return {};
   return RefusePartialRotary(rope);
 }
@@ -220,7 +233,7 @@ Status ReadHfRope(const JsonFields& fields, const Family& family, std::string_vi
   if (family.rope_fields == RopeFields::kGemma3 || family.rope_fields == RopeFields::kOlmo3) {
     return ReadGemma3Rope(fields, family, layer_type, config, kind);
   }
-  if (family.rope_fields == RopeFields::kLfm3) {
+  if (family.rope_fields == RopeFields::kLfm3 || family.rope_fields == RopeFields::kGemma4) {
     return ReadLfm3Rope(fields, family, layer_type, config, kind);
   }
   CRIA_ASSIGN_OR_RETURN(kind.rope_theta, fields.Number("rope_theta", family.rope_theta));
@@ -248,7 +261,7 @@ Status ReadHfRope(const JsonFields& fields, const Family& family, std::string_vi
   CRIA_ASSIGN_OR_RETURN(kind.rope_theta, rope.Number("rope_theta", kind.rope_theta));
   if (family.has_ntk_alpha && HasNtkAlpha(rope)) return ReadNtkAlpha(rope, config, kind);
   CRIA_ASSIGN_OR_RETURN(kind.rope_scaling,
-                        ReadHfRopeScaling(is_nested ? rope : fields, rope, family, config));
+                        ReadHfRopeScaling(is_nested ? rope : fields, rope, family, config, kind));
   if (family.qk_norm_after_rope && kind.rope_scaling.attention_factor != 1.0f) {
     // The norms would nearly undo it.
     return rope.Bad(ErrorCode::kUnsupported, "attention_factor",

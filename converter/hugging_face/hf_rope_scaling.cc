@@ -34,7 +34,10 @@ constexpr std::array kPhi3TypeNames = {TypeName{"default", RopeScaling::Type::kN
                                        TypeName{"su", RopeScaling::Type::kLongrope},
                                        TypeName{"yarn", RopeScaling::Type::kLongrope}};
 
-// LFM3's.
+// Gemma 4's are the first of them.
+constexpr size_t kNumGemma4Types = 2;
+
+// LFM3's and Gemma 4's.
 constexpr std::string_view kProportional = "proportional";
 
 // Fields of related models that change the frequencies: none is supported.
@@ -76,36 +79,40 @@ Result<RopeScaling::Type> ReadType(const JsonFields& rope, const Family& family)
   // Older checkpoints have "type"; if both exist, transformers uses "rope_type".
   const std::string_view key = rope.Find("rope_type") != nullptr ? "rope_type" : "type";
   CRIA_ASSIGN_OR_RETURN(const std::string type, rope.String(key, ""));
-  if (family.rope_fields == RopeFields::kLfm3 && type == kProportional) {
+  const bool is_gemma4 = family.rope_fields == RopeFields::kGemma4;
+  if ((family.rope_fields == RopeFields::kLfm3 || is_gemma4) && type == kProportional) {
     return RopeScaling::Type::kProportional;
   }
   const bool is_phi3 = family.rope_fields == RopeFields::kPhi3;
-  const auto names = is_phi3 ? std::span<const TypeName>(kPhi3TypeNames) : kTypeNames;
+  const auto names = is_phi3     ? std::span<const TypeName>(kPhi3TypeNames)
+                     : is_gemma4 ? std::span<const TypeName>(kTypeNames).first(kNumGemma4Types)
+                                 : kTypeNames;
   const auto found = std::ranges::find(names, type, &TypeName::name);
   if (found != names.end()) return found->type;
   return rope.Bad(ErrorCode::kUnsupported, key,
                   Format("is \"{}\"; this version supports {}", Quotable(type),
-                         is_phi3 ? "default and longrope for this architecture"
-                                 : "default, linear, dynamic, llama3, yarn and longrope"));
+                         is_phi3     ? "default and longrope for this architecture"
+                         : is_gemma4 ? "default, linear and proportional for this architecture"
+                                     : "default, linear, dynamic, llama3, yarn and longrope"));
 }
 
 // The number of pairs that turn is a whole number of a product that a float would round otherwise
 // than transformers, so the factor is that of this number.
-Status ReadProportional(const JsonFields& rope, const ModelConfig& config, RopeScaling& scaling) {
+Status ReadProportional(const JsonFields& rope, uint32_t head_dim, RopeScaling& scaling) {
   constexpr std::string_view kName = "partial_rotary_factor";
   CRIA_ASSIGN_OR_RETURN(scaling.factor, rope.Number("factor", 1.0f));
   CRIA_RETURN_IF_ERROR(rope.Number(kName, 1.0f));
   const json* const given = rope.Find(kName);
   const double part = given == nullptr ? 1.0 : given->get<double>();
-  const double turned = std::floor(part * config.head_dim / 2.0);
+  const double turned = std::floor(part * head_dim / 2.0);
   if (!(turned >= 1.0 && part <= 1.0)) {
     return rope.Bad(
         ErrorCode::kUnsupported, kName,
-        Format("is {}, but must be a part of the {} pairs of a head", part, config.head_dim / 2));
+        Format("is {}, but must be a part of the {} pairs of a head", part, head_dim / 2));
   }
   float& factor = scaling.partial_rotary_factor;
-  factor = static_cast<float>(2.0 * turned / config.head_dim);
-  if (std::floor(double{factor} * config.head_dim / 2.0) < turned) {
+  factor = static_cast<float>(2.0 * turned / head_dim);
+  if (std::floor(double{factor} * head_dim / 2.0) < turned) {
     factor = std::nextafter(factor, 1.0f);
   }
   return {};
@@ -198,7 +205,8 @@ Result<uint32_t> ReadOriginalPositions(const JsonFields& fields, const JsonField
 }  // namespace
 
 Result<RopeScaling> ReadHfRopeScaling(const JsonFields& fields, const JsonFields& rope,
-                                      const Family& family, const ModelConfig& config) {
+                                      const Family& family, const ModelConfig& config,
+                                      const LayerKind& kind) {
   CRIA_RETURN_IF_ERROR(RefuseGiven(rope, kForeignFields));
   CRIA_RETURN_IF_ERROR(CheckSections(rope, family));
   RopeScaling scaling;
@@ -215,7 +223,7 @@ Result<RopeScaling> ReadHfRopeScaling(const JsonFields& fields, const JsonFields
       break;
     }
     case RopeScaling::Type::kProportional:
-      CRIA_RETURN_IF_ERROR(ReadProportional(rope, config, scaling));
+      CRIA_RETURN_IF_ERROR(ReadProportional(rope, config.head_dim_of(kind), scaling));
       break;
     case RopeScaling::Type::kLlama3:
     case RopeScaling::Type::kYarn:

@@ -82,7 +82,8 @@ void ChangeElements(const TensorSource& source, uint64_t first, std::span<float>
   if (source.is_logarithm) {
     for (float& element : elements) element = std::exp(element);
   }
-  const bool is_changed = source.is_logarithm || source.addend != 0.0f || source.factor != 1.0f;
+  const bool is_changed = source.is_logarithm || source.addend != 0.0f || source.factor != 1.0f ||
+                          source.column_factors != nullptr;
   if (!is_changed && rows.period == 0) return;
   constexpr float kLargest = std::numeric_limits<float>::max();
   const uint64_t row_elements = source.num_elements() / source.shape.front();
@@ -90,6 +91,9 @@ void ChangeElements(const TensorSource& source, uint64_t first, std::span<float>
     float factor = source.factor;
     if (rows.period != 0 && (first + i) / row_elements % rows.period < rows.count) {
       factor *= rows.factor;
+    }
+    if (source.column_factors != nullptr) {
+      factor *= (*source.column_factors)[(first + i) % row_elements];
     }
     elements[i] = std::clamp((source.addend + elements[i]) * factor, -kLargest, kLargest);
   }
@@ -129,7 +133,9 @@ TensorSource RowsOf(const TensorSource& source, uint64_t first_row, uint64_t num
 
 bool CanKeepCodes(const TensorSource& source) {
   return BlockFormatOf(source.type) != nullptr && source.addend == 0.0f && !source.is_logarithm &&
-         source.row_factor.period == 0 && source.other_shards.empty() && !source.is_transposed;
+         source.row_factor.period == 0 && source.column_factors == nullptr &&
+         source.other_shards.empty() && !source.is_transposed &&
+         source.shape.back() % BlockOf(source.type).elements == 0;
 }
 
 Status TensorReader::ReadTransposed(const TensorSource& source, uint64_t first,

@@ -67,6 +67,8 @@ struct TensorSource {
     float factor = 1.0f;
   };
   RowFactor row_factor = {};
+  // What the elements of each row are multiplied by besides, [columns]; null: nothing.
+  std::shared_ptr<const std::vector<float>> column_factors = {};
 
   uint64_t num_elements() const;
   uint64_t num_bytes() const;     // As stored, in all shards.

@@ -5,7 +5,7 @@
     ./dev shell PYTHON tests/reference/compare_with_transformers.py build/release
 
 For every small shape and every storage type, and for random configurations of the families with short
-convolutions, with linear attention, and of those from Ministral 3 to GLM-4, a program makes a checkpoint and the logits of the reference decoder for it;
+convolutions, with linear attention, of Gemma 4, and of those from Ministral 3 to GLM-4, a program makes a checkpoint and the logits of the reference decoder for it;
 transformers reads the checkpoint and computes them too, in float64. What is printed is the largest
 difference beside the largest logit, which must be at most 1e-5: transformers makes rotary angles in
 float32; and at most 5e-5 where there is linear attention, of which it computes more in float32. Checkpoints of the families are also converted without quantizing, and what the runtime computes, in
@@ -196,6 +196,27 @@ def random_others():
     return config
 
 
+def random_gemma4():
+    layers = random.choice([4, 6, 7])
+    config = recent_sizes("Gemma4ForCausalLM", "gemma4_text", layers)
+    config.update(global_head_dim=random.choice([16, 32, 64]), sliding_window=random.choice([5, 12]),
+                  layer_types=random_layers(layers - 1, ["sliding_attention", "full_attention"]) + ["full_attention"],
+                  final_logit_softcapping=random.choice([None, 4.0, 30.0]), attention_bias=random.choice([False, True]),
+                  attention_k_eq_v=False, num_kv_shared_layers=0, hidden_size_per_layer_input=0)
+    if random.random() < 0.5:
+        config.update(hidden_size_per_layer_input=random.choice([8, 32]), vocab_size_per_layer_input=300,
+                      use_double_wide_mlp=random.choice([False, True]))
+        # Layers that read keys and values need an earlier layer of their type.
+        own = max(config["layer_types"].index(type) for type in set(config["layer_types"])) + 1
+        config["num_kv_shared_layers"] = random.randrange(layers - own + 1)
+        return config
+    config.update(attention_k_eq_v=random.choice([False, True]), num_global_key_value_heads=random.choice([1, 2]))
+    if random.random() < 0.5:
+        config.update(enable_moe_block=True, num_experts=8, top_k_experts=random.choice([1, 3]),
+                      moe_intermediate_size=48)
+    return config
+
+
 def transformers_model(folder):
     return transformers.AutoModelForCausalLM.from_pretrained(
         folder, dtype=torch.float64, attn_implementation="eager", experts_implementation="eager").eval()
@@ -298,6 +319,7 @@ def main():
     parser.add_argument("build", type=pathlib.Path, help="the folder of a build")
     parser.add_argument("--count", type=int, default=12, help="random configurations of each family [12]")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", default="", help="only the families whose names have this, such as gemma4")
     options = parser.parse_args()
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
@@ -305,13 +327,13 @@ def main():
     random.seed(options.seed)
     largest = 0.0
     for make in [random_lfm2, random_lfm2_moe, random_lfm3, random_qwen35, random_qwen35_moe, random_qwen3_next,
-                 random_ministral3, random_granite4, random_olmo3, random_exaone4, random_others, random_others,
-                 random_others]:
-        for _ in range(options.count):
+                 random_ministral3, random_granite4, random_olmo3, random_exaone4, random_gemma4, random_gemma4,
+                 random_others, random_others, random_others]:
+        for _ in range(options.count if options.only in make.__name__ else 0):
             config = make()
             largest = max(largest, compare(options.build, f"{config['num_key_value_heads']} heads", "f32", config))
-    largest = max(largest, *(compare(options.build, shape, dtype)
-                             for shape in SHAPES for dtype in ["f32", "bf16", "f16"]))
+    largest = max([largest, *(compare(options.build, shape, dtype)
+                             for shape in SHAPES if not options.only for dtype in ["f32", "bf16", "f16"])])
     print(f"largest difference of the reference decoder {largest:.2e}; "
           f"{len(failures)} failures")
     return bool(failures)

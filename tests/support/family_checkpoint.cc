@@ -9,6 +9,7 @@
 #include "support/byte_level_tokenizer.h"
 #include "support/family_gguf.h"
 #include "support/files.h"
+#include "support/gemma4_family.h"
 #include "support/random_values.h"
 #include "support/recent_families.h"
 
@@ -35,13 +36,20 @@ bool IsTied(const FamilyCheckpoint& checkpoint) {
 
 // Whether the class adds 1 to the weights of norms.
 bool AddsOneToNorms(const FamilyCheckpoint& checkpoint) {
-  return checkpoint.name.starts_with("Gemma") || checkpoint.name.starts_with("Qwen35") ||
-         checkpoint.name.starts_with("Qwen3Next");
+  return (checkpoint.name.starts_with("Gemma") && !checkpoint.name.starts_with("Gemma4")) ||
+         checkpoint.name.starts_with("Qwen35") || checkpoint.name.starts_with("Qwen3Next");
 }
 
 bool IsRouter(std::string_view name) {
   return name.ends_with(".mlp.gate.weight") || name.ends_with(".block_sparse_moe.gate.weight") ||
-         name.ends_with(".router.layer.weight") || name.ends_with(".feed_forward.gate.weight");
+         name.ends_with(".router.layer.weight") || name.ends_with(".router.proj.weight") ||
+         name.ends_with(".feed_forward.gate.weight");
+}
+
+// Scales and norms of Gemma 4 whose names do not end like others'.
+bool IsNearOne(std::string_view name) {
+  return name.ends_with(".layer_scalar") || name.ends_with("scale") ||
+         name.ends_with("_layernorm_1.weight") || name.ends_with("_layernorm_2.weight");
 }
 
 class TensorLister {
@@ -307,6 +315,7 @@ class TensorLister {
 }  // namespace
 
 std::vector<TensorShape> FamilyTensors(const FamilyCheckpoint& checkpoint) {
+  if (IsGemma4(checkpoint.config_json)) return Gemma4Tensors(checkpoint.config_json);
   if (IsRecentFamily(checkpoint.config_json)) return RecentFamilyTensors(checkpoint.config_json);
   return TensorLister(checkpoint).Take();
 }
@@ -322,9 +331,15 @@ std::vector<float> FamilyValues(const FamilyCheckpoint& checkpoint, const Tensor
   float deviation = 0.3f;
   if (tensor.shape.size() > 1) {
     deviation = 1.0f / std::sqrt(static_cast<float>(tensor.shape.back()));
-  } else if (name.ends_with(".linear_attn.norm.weight") ||
+  } else if (IsNearOne(name) || name.ends_with(".linear_attn.norm.weight") ||
              (name.ends_with("norm.weight") && !AddsOneToNorms(checkpoint))) {
     center = 1.0f;
+    // Scores are not scaled, and would be so large otherwise that each head reads one position
+    // alone.
+    if (name.ends_with(".q_norm.weight") && checkpoint.name.starts_with("Gemma4")) {
+      center = 0.25f;
+      deviation = 0.05f;
+    }
   } else if (name.ends_with(".dt_bias") || name.ends_with(".A_log")) {
     // States forget a part of what they have, by different rates.
     center = -1.0f;

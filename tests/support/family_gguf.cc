@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "support/files.h"
+#include "support/gemma4_gguf.h"
 #include "support/interleaved_rows.h"
 #include "support/recent_gguf.h"
 
@@ -227,6 +228,12 @@ FamilyGgufWriter::FamilyGgufWriter(const std::string& architecture, const std::s
     AddField<float>(key(name), config, field, writer_);
   };
   writer_.Add("general.architecture", architecture);
+  if (architecture == "gemma4") {
+    AddGemma4(config, writer_);
+    AddTokenizer(MakeByteLevelTokenizer(config.at("vocab_size").get<size_t>()),
+                 ChatTemplateText::kNone, writer_);
+    return;
+  }
   size("embedding_length", "hidden_size");
   size("feed_forward_length",
        architecture == "granitehybrid" ? "shared_intermediate_size" : "intermediate_size");
@@ -274,6 +281,10 @@ FamilyGgufWriter::FamilyGgufWriter(const std::string& architecture, const std::s
 }
 
 void FamilyGgufWriter::Add(reference::ReferenceTensor tensor, const std::string& name) {
+  if (architecture_ == "gemma4") {
+    writer_.AddTensor(Gemma4GgmlName(name), tensor.shape, StorageType::kF32, tensor.values);
+    return;
+  }
   const std::string block = BlockOf(name);
   if (const size_t experts = name.find(".experts."); experts != std::string::npos) {
     AddExpert(tensor, block, name.substr(experts));
