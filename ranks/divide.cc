@@ -187,10 +187,12 @@ ColumnBlocks ColumnBlocks::Of(const ModelFile& model) {
 Result<std::vector<RankShare>> Divide(const ModelConfig& config, const ColumnBlocks& blocks,
                                       std::span<const double> weights) {
   CRIA_RETURN_IF_ERROR(CheckWeights(weights));
-  if (config.has_linear_attention() || config.attn_output_gate) {
+  if (config.has_linear_attention() || config.has_mamba() || config.attn_output_gate) {
     return Fail(ErrorCode::kUnsupported,
                 Format("models with {} cannot be divided among ranks yet; start one rank",
-                       config.has_linear_attention() ? "linear_attention" : "attn_output_gate"));
+                       config.has_linear_attention() ? "linear_attention"
+                       : config.has_mamba()          ? "mamba"
+                                                     : "attn_output_gate"));
   }
   std::vector<RankShare> shares(weights.size());
   bool has_heads = false;

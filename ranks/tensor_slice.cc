@@ -167,6 +167,17 @@ TensorSlice TensorSlice::Of(const TensorSpec& spec, const ModelConfig& config,
     case TensorRole::kLinearDecayRate:
     case TensorRole::kLinearNorm:
     case TensorRole::kLinearOutProj:
+    case TensorRole::kMambaInProj:
+    case TensorRole::kMambaDtProj:
+    case TensorRole::kMambaInBias:
+    case TensorRole::kMambaConvWeight:
+    case TensorRole::kMambaConvBias:
+    case TensorRole::kMambaDtBias:
+    case TensorRole::kMambaDecayRate:
+    case TensorRole::kMambaD:
+    case TensorRole::kMambaNorm:
+    case TensorRole::kMambaOutProj:
+    case TensorRole::kMambaOutBias:
       break;
   }
   return slice;

@@ -7,6 +7,7 @@
 #include "converter/calibrate/expert_parts.h"
 #include "converter/calibrate/layer_steps.h"
 #include "converter/calibrate/linear_attention_steps.h"
+#include "converter/calibrate/mamba_steps.h"
 #include "model/rope_table.h"
 
 namespace cria {
@@ -98,10 +99,37 @@ class BlockMaker {
         .gate = Find(TensorRole::kLinearBaProj)};
   }
 
+  Result<Block> Mamba() const {
+    MambaWeights read;
+    CRIA_ASSIGN_OR_RETURN(read.in_bias, ReadVector(Find(TensorRole::kMambaInBias)));
+    CRIA_ASSIGN_OR_RETURN(read.taps, ReadVector(Find(TensorRole::kMambaConvWeight)));
+    CRIA_ASSIGN_OR_RETURN(read.conv_bias, ReadVector(Find(TensorRole::kMambaConvBias)));
+    CRIA_ASSIGN_OR_RETURN(read.dt_bias, ReadVector(Find(TensorRole::kMambaDtBias)));
+    CRIA_ASSIGN_OR_RETURN(read.decay_rates, ReadVector(Find(TensorRole::kMambaDecayRate)));
+    CRIA_ASSIGN_OR_RETURN(read.direct, ReadVector(Find(TensorRole::kMambaD)));
+    CRIA_ASSIGN_OR_RETURN(read.norm, ReadVector(Find(TensorRole::kMambaNorm)));
+    const auto weights = std::make_shared<const MambaWeights>(std::move(read));
+    return Block{
+        .norm = Find(TensorRole::kInputLayernorm),
+        .output_norm = Find(TensorRole::kAttentionOutputNorm),
+        .first = Find(TensorRole::kMambaInProj),
+        .first_bias = nullptr,  // It has rows of the time steps, too.
+        .second = Find(TensorRole::kMambaOutProj),
+        .second_bias = Find(TensorRole::kMambaOutBias),
+        .inner_channels = config_.mamba_channels(),
+        .inner = [&config = config_, &threads = threads_, weights, window_tokens = window_tokens_](
+                     MatrixView projected, ConstMatrixView steps,
+                     MatrixView output) {
+          RunMamba(threads, config, *weights, window_tokens, projected, steps, output);
+        },
+        .gate = Find(TensorRole::kMambaDtProj)};
+  }
+
   // Attention, or what a layer has in its place.
   Result<Block> Mixer() const {
     const LayerKind& kind = config_.layer_kind(layer_);
     if (kind.short_conv) return ShortConvolution();
+    if (kind.mamba) return Mamba();
     return kind.linear_attention ? LinearAttention() : Attention();
   }
 

@@ -212,6 +212,12 @@ Half AttentionOf(FilePlan& plan, const ModelConfig& config, int layer) {
             .readers = {.quantized = {in_proj}, .in_f32 = {find(TensorRole::kLinearBaProj)}},
             .pairs = {}};
   }
+  // The states, the gates and the norm are between those of Mamba.
+  if (PlannedTensor* const in_proj = find(TensorRole::kMambaInProj)) {
+    return {.norm = find(TensorRole::kInputLayernorm),
+            .readers = {.quantized = {in_proj}, .in_f32 = {find(TensorRole::kMambaDtProj)}},
+            .pairs = {}};
+  }
   PlannedTensor* const qkv = find(TensorRole::kQkvProj);
   NormReaders readers = {{qkv}};
   if (PlannedTensor* const gate = find(TensorRole::kAttentionGate)) readers.in_f32 = {gate};

@@ -121,7 +121,9 @@ void LeaveOutDrafter(Checkpoint& checkpoint) {
 // The model's element is exp(A_log).
 void MakeDecayRates(Checkpoint& checkpoint) {
   for (auto& [name, source] : checkpoint.tensors) {
-    if (name.ends_with(".linear_attn.A_log")) source.is_logarithm = true;
+    if (name.ends_with(".linear_attn.A_log") || name.ends_with(".mamba.A_log")) {
+      source.is_logarithm = true;
+    }
   }
 }
 

@@ -11,6 +11,7 @@
 #include "converter/hugging_face/hf_families.h"
 #include "converter/hugging_face/hf_layers.h"
 #include "converter/hugging_face/hf_linear_attention.h"
+#include "converter/hugging_face/hf_mamba.h"
 #include "converter/hugging_face/hf_multipliers.h"
 #include "converter/hugging_face/hf_short_conv.h"
 #include "converter/input/json_fields.h"
@@ -229,17 +230,16 @@ Status ReadBiases(const JsonFields& fields, const Family& family, ModelConfig& c
   return {};
 }
 
-Status RefuseExperts(const JsonFields& fields, const Family& family) {
-  constexpr std::string_view kName = "num_local_experts";
-  if (family.refused_num_experts == 0) return {};
-  CRIA_ASSIGN_OR_RETURN(const uint32_t count, fields.Integer(kName, family.refused_num_experts));
-  if (count == 0) return {};
-  return fields.Bad(
-      ErrorCode::kUnsupported, kName,
-      Format("is {}, but this version converts this architecture without experts only", count));
+// The family, or what it is without experts if there are none.
+Result<Family> WithItsExperts(const JsonFields& fields, const Family& family) {
+  if (family.without_experts == nullptr) return family;
+  CRIA_ASSIGN_OR_RETURN(const uint32_t count, fields.Integer(family.experts->num_experts,
+                                                             family.experts->default_num_experts));
+  return count == 0 ? *family.without_experts : family;
 }
 
-Result<HfModel> ReadFields(const JsonFields& fields, const Family& family) {
+Result<HfModel> ReadFields(const JsonFields& fields, const Family& named) {
+  CRIA_ASSIGN_OR_RETURN(const Family family, WithItsExperts(fields, named));
   CRIA_RETURN_IF_ERROR(RefuseNull(fields, kNeverNull));
   CRIA_RETURN_IF_ERROR(RefuseNull(fields, family.never_null));
   for (const NeutralField& field : kNeutralFields) {
@@ -273,7 +273,7 @@ Result<HfModel> ReadFields(const JsonFields& fields, const Family& family) {
   CRIA_RETURN_IF_ERROR(ReadHfSoftCaps(fields, family, config));
   CRIA_RETURN_IF_ERROR(ReadHfShortConv(fields, family, config));
   CRIA_RETURN_IF_ERROR(ReadHfLinearAttention(fields, family, config));
-  CRIA_RETURN_IF_ERROR(RefuseExperts(fields, family));
+  CRIA_RETURN_IF_ERROR(ReadHfMamba(fields, family, config));
   CRIA_RETURN_IF_ERROR(ReadHfExperts(fields, family, config));
   CRIA_RETURN_IF_ERROR(ReadHfLayers(fields, family, config));
   CRIA_ASSIGN_OR_RETURN(model.folding, ReadHfMultipliers(fields, family, config));

@@ -58,7 +58,7 @@ Status ReadHfExperts(const JsonFields& fields, const Family& family, ModelConfig
   if (family.experts == nullptr) return {};
   const ExpertFields& experts = *family.experts;
   if (family.window == Window::kIgnored && family.short_conv == nullptr &&
-      !family.linear_attention) {
+      !family.linear_attention && !family.mamba) {
     CRIA_RETURN_IF_ERROR(RefuseWindow(fields));
   }
   CRIA_ASSIGN_OR_RETURN(const uint32_t num_experts, ReadNumExperts(fields, experts));

@@ -32,7 +32,6 @@ enum class Window : uint8_t {
   kUseSlidingWindow,   // use_sliding_window switches it on, in layers from max_window_layers on.
   kLayersWithoutRope,  // use_sliding_window switches it on, in layers without rope.
   kPattern,            // All layers but every n-th.
-  kAttentionOnly,      // There is no window, and layer_types must have attention alone.
 };
 
 // Where a configuration has the parameters of rope.
@@ -157,13 +156,15 @@ struct Family {
   bool has_position_embedding_type = false;
   std::span<const LayerModule> layer_modules = {};  // With other names than a Llama's.
   const ExpertFields* experts = nullptr;            // Null: there are none.
-  // If there are none: the value of an absent num_local_experts, which must be 0.
-  uint32_t refused_num_experts = 0;
+  const Family* without_experts = nullptr;  // What the family is with 0 experts, if it may be.
   // Null: there are none. Otherwise tensors have the names that RenameLfm2Tensors knows, too.
   const ShortConvFields* short_conv = nullptr;
   // Layers with linear attention, as layer_types or full_attention_interval say, and with gates of
   // the output in the others.
   bool linear_attention = false;
+  // Layers with Mamba-2, as layer_types says, whose older name is layers_block_type; all, if neither
+  // is there.
+  bool mamba = false;
   // Fields that are used, although they are refused for other families.
   std::span<const std::string_view> own_fields = {};
   // Fields for which transformers knows no meaning of null, in addition to those of all families.

@@ -98,6 +98,28 @@ PartNames PartNamesOf(TensorRole role, const ModelConfig& config) {
       return {"linear_attn.norm.weight"};
     case TensorRole::kLinearOutProj:
       return {"linear_attn.out_proj.weight"};
+    case TensorRole::kMambaInProj:
+      return {"mamba.in_proj.weight"};
+    case TensorRole::kMambaDtProj:
+      return {"mamba.dt_proj.weight"};
+    case TensorRole::kMambaInBias:
+      return {"mamba.in_proj.bias"};
+    case TensorRole::kMambaConvWeight:
+      return {"mamba.conv1d.weight"};
+    case TensorRole::kMambaConvBias:
+      return {"mamba.conv1d.bias"};
+    case TensorRole::kMambaDtBias:
+      return {"mamba.dt_bias"};
+    case TensorRole::kMambaDecayRate:
+      return {"mamba.A_log"};
+    case TensorRole::kMambaD:
+      return {"mamba.D"};
+    case TensorRole::kMambaNorm:
+      return {"mamba.norm.weight"};
+    case TensorRole::kMambaOutProj:
+      return {"mamba.out_proj.weight"};
+    case TensorRole::kMambaOutBias:
+      return {"mamba.out_proj.bias"};
     case TensorRole::kRouterBias:
       return {"mlp.expert_bias"};
     case TensorRole::kExpertsGateUpProj:
@@ -160,6 +182,17 @@ uint64_t PartChannels(const TensorSpec& spec, const ModelConfig& config, size_t 
     case TensorRole::kLinearDecayRate:
     case TensorRole::kLinearNorm:
     case TensorRole::kLinearOutProj:
+    case TensorRole::kMambaInProj:
+    case TensorRole::kMambaDtProj:
+    case TensorRole::kMambaInBias:
+    case TensorRole::kMambaConvWeight:
+    case TensorRole::kMambaConvBias:
+    case TensorRole::kMambaDtBias:
+    case TensorRole::kMambaDecayRate:
+    case TensorRole::kMambaD:
+    case TensorRole::kMambaNorm:
+    case TensorRole::kMambaOutProj:
+    case TensorRole::kMambaOutBias:
       return spec.is_vector() ? spec.input_channels : spec.output_channels;
   }
   return 0;
@@ -171,6 +204,9 @@ std::vector<uint64_t> PartShape(const TensorSpec& spec, const ModelConfig& confi
   if (spec.role == TensorRole::kConvWeight) return {config.conv_L_cache, config.hidden_size};
   if (spec.role == TensorRole::kLinearConvWeight) {
     return {config.linear_conv_kernel_dim, config.linear_conv_channels()};
+  }
+  if (spec.role == TensorRole::kMambaConvWeight) {
+    return {config.mamba_d_conv, config.mamba_conv_channels()};
   }
   if (spec.is_vector()) return {channels};
   return {channels, spec.input_channels};

@@ -8,6 +8,7 @@
 #include "decode/gated_delta_net.h"
 #include "decode/key_offsets.h"
 #include "decode/load_weights.h"
+#include "decode/mamba2.h"
 #include "decode/mixture.h"
 #include "decode/self_attention.h"
 #include "decode/short_convolution.h"
@@ -58,6 +59,7 @@ Status Decoder::Load(const ModelFile& file, const xnn::PackedWeights& weights) {
   const SelfAttention::Buffers attention_buffers(memory_.attention, arena);
   const MixtureOfExperts::Buffers mixture_buffers(memory_.mixture, arena);
   const GatedDeltaNet::Buffers delta_net_buffers(memory_.delta_net, arena);
+  const Mamba2::Buffers mamba_buffers(memory_.mamba, arena);
   auto* const convolved = arena.Pointer<float>(memory_.convolution.projected);
   auto* const gate_up = arena.Pointer<float>(memory_.gate_up);
 
@@ -73,6 +75,9 @@ Status Decoder::Load(const ModelFile& file, const xnn::PackedWeights& weights) {
       attentions.push_back(nullptr);
     } else if (config.layer_kind(i).linear_attention) {
       layer.mixer = std::make_unique<GatedDeltaNet>(context, delta_net_buffers, states_.layer(i));
+      attentions.push_back(nullptr);
+    } else if (config.layer_kind(i).mamba) {
+      layer.mixer = std::make_unique<Mamba2>(context, mamba_buffers, states_.layer(i));
       attentions.push_back(nullptr);
     } else {
       auto attention = std::make_unique<SelfAttention>(context, config.layer_kind(i),

@@ -23,7 +23,7 @@ DecoderMemory PlanDecoderMemory(const ModelConfig& config, const DecoderOptions&
   const DecoderShape shape = {config, EffectiveOptions(options), num_threads};
   const size_t widest_input =
       std::max<size_t>({config.hidden_size, config.query_channels(), config.linear_value_channels(),
-                        WidestDenseFeedForward(config)});
+                        config.mamba_channels(), WidestDenseFeedForward(config)});
   DecoderMemory memory;
   ArenaLayout& layout = memory.layout;
   memory.vectors = layout.Add("norm weights", VectorElements(config) * sizeof(float), kWholeLife);
@@ -40,6 +40,7 @@ DecoderMemory PlanDecoderMemory(const ModelConfig& config, const DecoderOptions&
   memory.states = StateCache::Plan(shape, layout);
   memory.convolution = ShortConvolution::Plan(shape, layout);
   memory.delta_net = GatedDeltaNet::Plan(shape, layout);
+  memory.mamba = Mamba2::Plan(shape, layout);
   memory.gate_up = DenseFeedForward::Plan(shape, layout);
   memory.mixture = MixtureOfExperts::Plan(shape, layout);
   layout.Solve();

@@ -8,6 +8,7 @@
 #include "decode/gated_delta_net.h"
 #include "decode/hidden_state.h"
 #include "decode/kv_cache.h"
+#include "decode/mamba2.h"
 #include "decode/mixture.h"
 #include "decode/rope_tables.h"
 #include "decode/self_attention.h"
@@ -34,6 +35,7 @@ struct DecoderMemory {
   StateCache::Regions states;
   ShortConvolution::Regions convolution;
   GatedDeltaNet::Regions delta_net;
+  Mamba2::Regions mamba;
   ArenaLayout::RegionId gate_up;  // Of DenseFeedForward.
   MixtureOfExperts::Regions mixture;
   ArenaLayout::RegionId logits;

@@ -172,12 +172,15 @@ class LayerKindChecker {
 // Kinds that compute the same must be equal, because decoders and session files compare them.
 Status ValidateRecurrentKind(const LayerKind& kind, const std::string& prefix) {
   if (kind.has_attention()) return {};
-  const std::string_view mixer = kind.short_conv ? "short_conv" : "linear_attention";
+  const std::string_view mixer = kind.short_conv         ? "short_conv"
+                                 : kind.linear_attention ? "linear_attention"
+                                                         : "mamba";
   const auto bad = [&](std::string_view what) {
     return Fail(ErrorCode::kInvalidFile,
                 Format("{}{}, but {} is true: such layers have no attention", prefix, what, mixer));
   };
   if (kind.short_conv && kind.linear_attention) return bad("linear_attention is true");
+  if (kind.mamba && mixer != "mamba") return bad("mamba is true");
   if (kind.sliding_window != 0) return bad(Format("sliding_window is {}", kind.sliding_window));
   if (!kind.no_rope) return bad("no_rope is false");
   if (kind.rope_scaling != RopeScaling{}) return bad("rope_scaling is given");
@@ -289,6 +292,15 @@ Status ValidateShortConv(const ModelConfig& config) {
   return CheckRange("", "conv_L_cache", config.conv_L_cache, 1, kMaxConvTaps);
 }
 
+// Bounds all channels of a row, so that no size of states overflows.
+Status CheckRecurrentChannels(std::string_view what, uint64_t channels) {
+  constexpr uint64_t kMaxChannels = 1u << 18;
+  if (channels <= kMaxChannels) return {};
+  return Fail(ErrorCode::kInvalidFile,
+              Format("{} has rows of {} channels, but at most {} are possible", what, channels,
+                     kMaxChannels));
+}
+
 Status ValidateLinearAttention(const ModelConfig& config) {
   struct Size {
     std::string_view name;
@@ -309,20 +321,40 @@ Status ValidateLinearAttention(const ModelConfig& config) {
   for (const Size& size : sizes) {
     if (size.value == 0) CRIA_RETURN_IF_ERROR(CheckRange("", size.name, 0, 1, UINT32_MAX));
   }
-  // All channels of a row, so that no size of states overflows.
-  constexpr uint64_t kMaxLinearChannels = 1u << 18;
-  const uint64_t channels =
+  CRIA_RETURN_IF_ERROR(CheckRecurrentChannels(
+      "linear attention",
       2 * uint64_t{config.linear_num_key_heads} * config.linear_key_head_dim +
-      2 * uint64_t{config.linear_num_value_heads} * config.linear_value_head_dim;
-  if (channels > kMaxLinearChannels) {
-    return Fail(ErrorCode::kInvalidFile,
-                Format("linear attention has rows of {} channels, but at most {} are possible",
-                       channels, kMaxLinearChannels));
-  }
+          2 * uint64_t{config.linear_num_value_heads} * config.linear_value_head_dim));
   if (config.linear_num_value_heads % config.linear_num_key_heads == 0) return {};
   return Fail(ErrorCode::kInvalidFile,
               Format("linear_num_value_heads ({}) is not a multiple of linear_num_key_heads ({})",
                      config.linear_num_value_heads, config.linear_num_key_heads));
+}
+
+Status ValidateMamba(const ModelConfig& config) {
+  const struct {
+    std::string_view name;
+    uint32_t value;
+  } sizes[] = {{"mamba_d_conv", config.mamba_d_conv},
+               {"mamba_d_state", config.mamba_d_state},
+               {"mamba_d_head", config.mamba_d_head},
+               {"mamba_n_heads", config.mamba_n_heads},
+               {"mamba_n_groups", config.mamba_n_groups}};
+  if (!config.has_mamba()) {
+    const bool has_sizes =
+        std::ranges::any_of(sizes, [](const auto& size) { return size.value != 0; });
+    if (!has_sizes && !config.mamba_conv_bias && !config.mamba_proj_bias) return {};
+    return Fail(ErrorCode::kInvalidFile,
+                "mamba is false for every layer, but there are other fields of it");
+  }
+  for (const auto& size : sizes) {
+    if (size.value == 0) CRIA_RETURN_IF_ERROR(CheckRange("", size.name, 0, 1, UINT32_MAX));
+  }
+  CRIA_RETURN_IF_ERROR(CheckRecurrentChannels("Mamba", config.mamba_in_channels()));
+  if (config.mamba_n_heads % config.mamba_n_groups == 0) return {};
+  return Fail(ErrorCode::kInvalidFile,
+              Format("mamba_n_heads ({}) is not a multiple of mamba_n_groups ({})",
+                     config.mamba_n_heads, config.mamba_n_groups));
 }
 
 // The KV cache, whose pages count a sequence's tokens, needs a layer.
@@ -330,7 +362,9 @@ Status ValidateSomeAttention(const ModelConfig& config) {
   if (std::ranges::any_of(config.layer_kinds, &LayerKind::has_attention)) return {};
   return Fail(ErrorCode::kUnsupported,
               Format("{} is true for every layer, but this version needs a layer with attention",
-                     config.has_linear_attention() ? "linear_attention" : "short_conv"));
+                     config.has_mamba()              ? "mamba"
+                     : config.has_linear_attention() ? "linear_attention"
+                                                     : "short_conv"));
 }
 
 size_t LongestContext(const LayerKind& kind, uint32_t max_position_embeddings) {
@@ -376,6 +410,10 @@ bool ModelConfig::shares_all_pages() const {
   return std::ranges::all_of(layer_kinds, [](const LayerKind& kind) {
     return kind.has_attention() && kind.sliding_window == 0;
   });
+}
+
+bool ModelConfig::has_mamba() const {
+  return std::ranges::contains(layer_kinds, true, &LayerKind::mamba);
 }
 
 bool ModelConfig::has_short_conv() const {
@@ -439,6 +477,7 @@ Status ValidateConfig(const ModelConfig& config) {
   CRIA_RETURN_IF_ERROR(ValidateLayerKinds(config));
   CRIA_RETURN_IF_ERROR(ValidateShortConv(config));
   CRIA_RETURN_IF_ERROR(ValidateLinearAttention(config));
+  CRIA_RETURN_IF_ERROR(ValidateMamba(config));
   CRIA_RETURN_IF_ERROR(ValidateSomeAttention(config));
   if (!config.attn_output_gate || !config.use_attention_gate) return {};
   return Fail(ErrorCode::kInvalidFile, "attn_output_gate and use_attention_gate are both true");

@@ -128,9 +128,14 @@ inline constexpr ConfigField kLinearAttentionField = {.name = "linear_attention"
                                                       .is_feature = true,
                                                       .is_omitted_if_zero = true};
 
+inline constexpr ConfigField kMambaField = {.name = "mamba",
+                                            .member = &LayerKind::mamba,
+                                            .is_feature = true,
+                                            .is_omitted_if_zero = true};
+
 inline constexpr std::tuple kLayerKindFields = {
-    kSlidingWindowField, kRopeThetaField, kRopeScalingField,    kNoRopeField,
-    kDenseMlpField,      kShortConvField, kLinearAttentionField};
+    kSlidingWindowField, kRopeThetaField, kRopeScalingField,     kNoRopeField,
+    kDenseMlpField,      kShortConvField, kLinearAttentionField, kMambaField};
 
 // Fields of LayerKind here are those of the first kind.
 inline constexpr std::tuple kModelConfigFields = {
@@ -309,6 +314,40 @@ inline constexpr std::tuple kModelConfigFields = {
                 .is_omitted_if_zero = true},
     ConfigField{.name = "xielu",
                 .member = &ModelConfig::xielu,
+                .is_feature = true,
+                .is_omitted_if_zero = true},
+    kMambaField,
+    ConfigField{.name = "mamba_d_conv",
+                .member = &ModelConfig::mamba_d_conv,
+                .max = kMaxConvTaps,
+                .is_feature = true,
+                .is_omitted_if_zero = true},
+    ConfigField{.name = "mamba_d_state",
+                .member = &ModelConfig::mamba_d_state,
+                .max = kMaxMambaStateDim,
+                .is_feature = true,
+                .is_omitted_if_zero = true},
+    ConfigField{.name = "mamba_d_head",
+                .member = &ModelConfig::mamba_d_head,
+                .max = kMaxHeadDim,
+                .is_feature = true,
+                .is_omitted_if_zero = true},
+    ConfigField{.name = "mamba_n_heads",
+                .member = &ModelConfig::mamba_n_heads,
+                .max = 1024,
+                .is_feature = true,
+                .is_omitted_if_zero = true},
+    ConfigField{.name = "mamba_n_groups",
+                .member = &ModelConfig::mamba_n_groups,
+                .max = 1024,
+                .is_feature = true,
+                .is_omitted_if_zero = true},
+    ConfigField{.name = "mamba_conv_bias",
+                .member = &ModelConfig::mamba_conv_bias,
+                .is_feature = true,
+                .is_omitted_if_zero = true},
+    ConfigField{.name = "mamba_proj_bias",
+                .member = &ModelConfig::mamba_proj_bias,
                 .is_feature = true,
                 .is_omitted_if_zero = true},
 };

@@ -89,6 +89,28 @@ RoleTraits TraitsOf(TensorRole role) {
       return {"linear_norm", true};
     case TensorRole::kLinearOutProj:
       return {"linear_out_proj", false};
+    case TensorRole::kMambaInProj:
+      return {"mamba_in_proj", false};
+    case TensorRole::kMambaDtProj:
+      return {"mamba_dt_proj", false};
+    case TensorRole::kMambaInBias:
+      return {"mamba_in_bias", true};
+    case TensorRole::kMambaConvWeight:
+      return {"mamba_conv_weight", true};
+    case TensorRole::kMambaConvBias:
+      return {"mamba_conv_bias", true};
+    case TensorRole::kMambaDtBias:
+      return {"mamba_dt_bias", true};
+    case TensorRole::kMambaDecayRate:
+      return {"mamba_decay_rate", true};
+    case TensorRole::kMambaD:
+      return {"mamba_d", true};
+    case TensorRole::kMambaNorm:
+      return {"mamba_norm", true};
+    case TensorRole::kMambaOutProj:
+      return {"mamba_out_proj", false};
+    case TensorRole::kMambaOutBias:
+      return {"mamba_out_bias", true};
   }
   return {"unknown", false};
 }
@@ -135,6 +157,27 @@ void AddLinearAttention(const ModelConfig& config, const Add& add) {
   add(TensorRole::kLinearDecayRate, 1, heads);
   add(TensorRole::kLinearNorm, 1, config.linear_value_head_dim);
   add(TensorRole::kLinearOutProj, hidden, values);
+}
+
+template <typename Add>
+void AddMamba(const ModelConfig& config, const Add& add) {
+  const size_t hidden = config.hidden_size;
+  const size_t channels = config.mamba_channels();
+  const size_t heads = config.mamba_n_heads;
+  const size_t convolved = config.mamba_conv_channels();
+  add(TensorRole::kMambaInProj, config.mamba_in_channels(), hidden);
+  add(TensorRole::kMambaDtProj, heads, hidden);
+  if (config.mamba_proj_bias) {
+    add(TensorRole::kMambaInBias, 1, config.mamba_in_channels() + heads);
+  }
+  add(TensorRole::kMambaConvWeight, 1, config.mamba_d_conv * convolved);
+  if (config.mamba_conv_bias) add(TensorRole::kMambaConvBias, 1, convolved);
+  add(TensorRole::kMambaDtBias, 1, heads);
+  add(TensorRole::kMambaDecayRate, 1, heads);
+  add(TensorRole::kMambaD, 1, heads);
+  add(TensorRole::kMambaNorm, 1, channels);
+  add(TensorRole::kMambaOutProj, hidden, channels);
+  if (config.mamba_proj_bias) add(TensorRole::kMambaOutBias, 1, hidden);
 }
 
 template <typename Add>
@@ -202,6 +245,8 @@ std::vector<TensorSpec> ExpectedTensors(const ModelConfig& config) {
       AddShortConv(config, add);
     } else if (kind.linear_attention) {
       AddLinearAttention(config, add);
+    } else if (kind.mamba) {
+      AddMamba(config, add);
     } else {
       AddAttention(config, add);
     }

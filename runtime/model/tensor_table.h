@@ -54,8 +54,19 @@ enum class TensorRole : uint8_t {
   kLinearDecayRate,  // exp(A_log)
   kLinearNorm,       // For each value head.
   kLinearOutProj,
+  kMambaInProj,      // The gates of the output, then inputs of heads, keys and queries.
+  kMambaDtProj,      // A row for the time step of each head.
+  kMambaInBias,      // Of kMambaInProj, then of kMambaDtProj.
+  kMambaConvWeight,  // [mamba_d_conv][mamba_conv_channels], as kConvWeight.
+  kMambaConvBias,
+  kMambaDtBias,
+  kMambaDecayRate,  // exp(A_log)
+  kMambaD,          // What of each head's input goes around its state.
+  kMambaNorm,       // For the channels of all heads.
+  kMambaOutProj,
+  kMambaOutBias,
 };
-inline constexpr int kNumTensorRoles = 38;
+inline constexpr int kNumTensorRoles = 49;
 std::string_view TensorRoleName(TensorRole role);
 
 inline constexpr int kNoLayer = -1;
@@ -78,7 +89,7 @@ struct TensorSpec {
   // A small matrix whose rows are used as they are: packing does not rearrange them.
   bool is_plain() const {
     return role == TensorRole::kRouter || role == TensorRole::kAttentionGate ||
-           role == TensorRole::kLinearBaProj;
+           role == TensorRole::kLinearBaProj || role == TensorRole::kMambaDtProj;
   }
   // Whether products use the matrix: all but the embedding table, whose rows are read one by one.
   // False for the embedding table, even if it is the tied output head.

@@ -201,6 +201,65 @@ TEST(ConfigLayerKindsTest, LinearAttentionHasSizesOfItsOwn) {
   ExpectRefused(config, "linear_attention is true for every layer", ErrorCode::kUnsupported);
 }
 
+ModelConfig WithMamba() {
+  const LayerKind attention = {.rope_theta = 1e6f};
+  const LayerKind mamba = {.rope_theta = 1e6f, .no_rope = true, .mamba = true};
+  ModelConfig config = WithKinds({mamba, attention});
+  config.mamba_d_conv = 4;
+  config.mamba_d_state = 128;
+  config.mamba_d_head = 64;
+  config.mamba_n_heads = 48;
+  config.mamba_n_groups = 2;
+  return config;
+}
+
+TEST(ConfigLayerKindsTest, MambaHasSizesOfItsOwn) {
+  const ModelConfig valid = WithMamba();
+  EXPECT_TRUE(ValidateConfig(valid));
+  EXPECT_TRUE(valid.has_recurrent_layers());
+  EXPECT_EQ(valid.mamba_conv_channels(), 48u * 64 + 2 * 256);
+  EXPECT_EQ(valid.mamba_in_channels(), 2 * 48u * 64 + 2 * 256);
+  struct Case {
+    const char* words;
+    void (*change)(ModelConfig& config);
+  };
+  const std::vector<Case> cases = {
+      {"mamba_d_conv is 0", [](ModelConfig& c) { c.mamba_d_conv = 0; }},
+      {"mamba_d_conv is 65", [](ModelConfig& c) { c.mamba_d_conv = 65; }},
+      {"mamba_d_state is 0", [](ModelConfig& c) { c.mamba_d_state = 0; }},
+      {"mamba_d_state is 257", [](ModelConfig& c) { c.mamba_d_state = 257; }},
+      {"mamba_d_head is 0", [](ModelConfig& c) { c.mamba_d_head = 0; }},
+      {"mamba_n_heads is 0", [](ModelConfig& c) { c.mamba_n_heads = 0; }},
+      {"mamba_n_groups is 0", [](ModelConfig& c) { c.mamba_n_groups = 0; }},
+      {"mamba_n_heads (48) is not a multiple of mamba_n_groups (5)",
+       [](ModelConfig& c) { c.mamba_n_groups = 5; }},
+      {"Mamba has rows of 1049088 channels",
+       [](ModelConfig& c) {
+         c.mamba_n_heads = 1024;
+         c.mamba_d_head = 512;
+       }},
+      {"layer_kinds[0].no_rope is false", [](ModelConfig& c) { c.layer_kinds[0].no_rope = false; }},
+      {"layer_kinds[0].mamba is true, but short_conv is true",
+       [](ModelConfig& c) {
+         c.layer_kinds[0].short_conv = true;
+         c.conv_L_cache = 3;
+       }},
+      {"mamba is false for every layer", [](ModelConfig& c) { c.layer_kinds[0].mamba = false; }},
+      {"mamba is false for every layer", [](ModelConfig& c) {
+         c = WithLinearAttention();
+         c.mamba_conv_bias = true;
+       }}};
+  for (const Case& bad : cases) {
+    ModelConfig config = WithMamba();
+    bad.change(config);
+    ExpectRefused(config, bad.words);
+  }
+  ModelConfig config = WithMamba();
+  config.layer_kinds[1] = config.layer_kinds[0];
+  config.layer_kinds[1].rope_theta = 1e4f;
+  ExpectRefused(config, "mamba is true for every layer", ErrorCode::kUnsupported);
+}
+
 TEST(ConfigLayerKindsTest, ShortConvolutionsDoNotLimitTheContext) {
   ModelConfig config = WithShortConv();
   config.layer_kinds[1].rope_scaling = {

@@ -161,6 +161,12 @@ ReferenceDecoder::Layer ReferenceDecoder::MakeLayer(size_t index, size_t context
     });
     return layer;
   }
+  if (layer.attention.mamba) {
+    layer.mamba.emplace(c, prefix, [this](const std::string& name, const auto& shape) {
+      return Weights(name, shape);
+    });
+    return layer;
+  }
   NameAttention(prefix, layer);
   layer.rope_frequencies = RopeFrequencies(c, context, index);
   return layer;
@@ -368,6 +374,7 @@ std::vector<double> ReferenceDecoder::Attend(const Layer& layer,
 std::vector<double> ReferenceDecoder::MixerOf(Layer& layer, const std::vector<double>& x) {
   const std::vector<double> normed = Norm(x, layer.attention_input_norm);
   if (layer.delta_net) return layer.delta_net->Of(normed);
+  if (layer.mamba) return layer.mamba->Of(normed);
   return layer.short_conv ? layer.short_conv->Of(normed) : AttentionOf(layer, normed);
 }
 
@@ -473,6 +480,7 @@ void ReferenceDecoder::Reset() {
     layer.values.clear();
     if (layer.short_conv) layer.short_conv->Reset();
     if (layer.delta_net) layer.delta_net->Reset();
+    if (layer.mamba) layer.mamba->Reset();
   }
 }
 

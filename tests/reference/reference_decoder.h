@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "reference/reference_delta_net.h"
+#include "reference/reference_mamba.h"
 #include "reference/reference_mixture.h"
 #include "reference/reference_model.h"
 #include "reference/reference_short_conv.h"
@@ -43,6 +44,7 @@ class ReferenceDecoder {
     const float* mlp_output_norm;
     std::optional<ReferenceShortConv> short_conv;  // If there is one, there is no attention.
     std::optional<ReferenceDeltaNet> delta_net;
+    std::optional<ReferenceMamba> mamba;
     const float* q_proj;  // [num_attention_heads * head_dim, hidden_size]
     const float* k_proj;  // [num_key_value_heads * head_dim, hidden_size]
     const float* v_proj;  // The same.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <map>
 #include <string>
@@ -66,6 +67,17 @@ struct ReferenceLinear {
   bool is_fused = false;  // Projections as in Qwen3-Next.
 };
 
+// The sizes of Mamba-2, and which biases it has.
+struct ReferenceMambaSizes {
+  size_t conv_kernel = 0;
+  size_t state_size = 0;
+  size_t head_dim = 0;
+  size_t num_heads = 0;
+  size_t num_groups = 0;
+  bool conv_bias = false;
+  bool proj_bias = false;
+};
+
 // The fields of ReferenceConfig that may be different from layer to layer.
 struct ReferenceAttention {
   double rope_theta = 10000.0;
@@ -74,6 +86,7 @@ struct ReferenceAttention {
   bool no_rope = false;           // Queries and keys are not turned.
   bool short_conv = false;        // There is a short convolution instead of attention.
   bool linear_attention = false;  // Or a gated delta net.
+  bool mamba = false;             // Or Mamba-2.
 };
 
 struct ReferenceConfig {
@@ -122,6 +135,7 @@ struct ReferenceConfig {
   // q_proj also has gates, behind each head, whose sigmoids multiply what attention writes.
   bool attn_output_gate = false;
   ReferenceLinear linear;
+  ReferenceMambaSizes mamba;
   // Queries at a position p are multiplied by 1 + b ln(1 + floor(p / query_scale_positions)).
   double query_scale_beta = 0.0;
   size_t query_scale_positions = 0;
@@ -135,6 +149,9 @@ struct ReferenceConfig {
   ReferenceAttention AttentionOf(size_t layer) const {
     if (layers.empty()) return {rope_theta, rope_scaling, sliding_window};
     return layers.at(layer);
+  }
+  bool HasMamba() const {
+    return std::any_of(layers.begin(), layers.end(), [](const auto& layer) { return layer.mamba; });
   }
   bool HasExperts(size_t layer) const {
     return experts.num_experts != 0 && !experts.is_dense.at(layer);

@@ -68,6 +68,43 @@ json GraniteHybrid() {
   return fields;
 }
 
+// Two groups of heads of Mamba, which are not as wide as those of attention.
+json GraniteMamba() {
+  return Merged(GraniteHybrid(), {{"layer_types", {"mamba", "attention", "mamba"}},
+                                  {"position_embedding_type", nullptr},
+                                  {"mamba_n_heads", 8},
+                                  {"mamba_d_head", 16},
+                                  {"mamba_n_groups", 2},
+                                  {"mamba_d_state", 32},
+                                  {"mamba_d_conv", 4},
+                                  {"mamba_conv_bias", true}});
+}
+
+// State sizes that no vector fills, rope, and all biases but that of the convolution.
+json GraniteMambaOther() {
+  json fields = GraniteMamba();
+  fields.erase("layer_types");
+  return Merged(fields, {{"layers_block_type", {"attention", "mamba", "linear_attention"}},
+                         {"position_embedding_type", "rope"},
+                         {"attention_bias", true},
+                         {"tie_word_embeddings", false},
+                         {"mamba_expand", 3},
+                         {"mamba_n_heads", 8},
+                         {"mamba_d_head", "auto"},
+                         {"mamba_n_groups", 1},
+                         {"mamba_d_state", 20},
+                         {"mamba_d_conv", 2},
+                         {"mamba_conv_bias", false},
+                         {"mamba_proj_bias", true}});
+}
+
+json GraniteMambaMoe() {
+  return Merged(GraniteMamba(), {{"num_local_experts", 8},
+                                 {"num_experts_per_tok", 3},
+                                 {"intermediate_size", 48},
+                                 {"mamba_n_groups", 1}});
+}
+
 json Olmo3() {
   return Merged(SizesOf("Olmo3ForCausalLM", "olmo3", 4),
                 {{"sliding_window", 12}, {"rope_theta", 500000.0}});
@@ -190,8 +227,13 @@ class Lister {
 
   void AddLayer(size_t index) {
     const std::string layer = std::format("{}layers.{}.", prefix_, index);
-    AddAttention(layer + "self_attn.");
+    if (IsMamba(index)) {
+      AddMamba(layer + "mamba.");
+    } else {
+      AddAttention(layer + "self_attn.");
+    }
     if (Is("granitemoehybrid")) {
+      AddExperts(layer + "block_sparse_moe.");
       AddFused(layer + "shared_mlp.input_linear", layer + "shared_mlp.output_linear",
                Size("shared_intermediate_size"));
     } else if (IsGlm()) {
@@ -202,6 +244,38 @@ class Lister {
       AddFeedForward(layer + "mlp.");
     }
     for (const char* norm : Norms()) Add(layer + norm + ".weight", {Size("hidden_size")});
+  }
+
+  bool IsMamba(size_t index) const {
+    if (!Is("granitemoehybrid")) return false;
+    const bool has_types = config_.contains("layer_types");
+    const json& type = config_.at(has_types ? "layer_types" : "layers_block_type").at(index);
+    return type == "mamba" || type == "linear_attention";
+  }
+
+  void AddMamba(const std::string& module) {
+    const size_t heads = Size("mamba_n_heads");
+    const size_t channels = config_.value("mamba_expand", size_t{2}) * Size("hidden_size");
+    const size_t convolved = channels + 2 * Size("mamba_n_groups") * Size("mamba_d_state");
+    const bool has_bias = Flag("mamba_proj_bias", false);
+    AddLinear(module + "in_proj", channels + convolved + heads, Size("hidden_size"), has_bias);
+    Add(module + "conv1d.weight", {convolved, 1, Size("mamba_d_conv")});
+    if (Flag("mamba_conv_bias", true)) Add(module + "conv1d.bias", {convolved});
+    Add(module + "dt_bias", {heads});
+    Add(module + "A_log", {heads});
+    Add(module + "D", {heads});
+    Add(module + "norm.weight", {channels});
+    AddLinear(module + "out_proj", Size("hidden_size"), channels, has_bias);
+  }
+
+  // All experts in one tensor each.
+  void AddExperts(const std::string& module) {
+    const size_t experts = Size("num_local_experts");
+    const size_t width = Size("intermediate_size");
+    if (experts == 0) return;
+    AddLinear(module + "router.layer", experts, Size("hidden_size"));
+    Add(module + "input_linear.weight", {experts, 2 * width, Size("hidden_size")});
+    Add(module + "output_linear.weight", {experts, Size("hidden_size"), width});
   }
 
   bool IsGlm() const { return Is("glm") || Is("glm4"); }
@@ -325,6 +399,9 @@ std::vector<FamilyCheckpoint> RecentFamilies() {
            ""},
           {"GraniteHybrid", GraniteHybrid().dump(), "granitehybrid"},
           {"GraniteHybridNope", Merged(GraniteHybrid(), nope).dump(), "granitehybrid"},
+          {"GraniteMamba", GraniteMamba().dump(), "granitehybrid"},
+          {"GraniteMambaOther", GraniteMambaOther().dump(), ""},
+          {"GraniteMambaMoe", GraniteMambaMoe().dump(), "granitehybrid"},
           {"Olmo3", Olmo3().dump(), "olmo2"},
           {"Olmo3TwoRopes", Merged(Olmo3(), two_ropes).dump(), ""},
           {"Exaone4", Exaone4().dump(), "exaone4"},

@@ -300,7 +300,8 @@ INSTANTIATE_TEST_SUITE_P(Families, FamilySteps, testing::ValuesIn(DenseFamilies(
 INSTANTIATE_TEST_SUITE_P(RecurrentMixtures, FamilySteps,
                          testing::Values(support::FamilyNamed("Lfm2Moe"),
                                          support::FamilyNamed("Lfm2MoeScaled"),
-                                         support::FamilyNamed("Qwen35Moe")),
+                                         support::FamilyNamed("Qwen35Moe"),
+                                         support::FamilyNamed("GraniteMambaMoe")),
                          [](const auto& param) { return param.param.name; });
 
 // With norms of outputs, without norms of inputs, and with other gates and rope.
