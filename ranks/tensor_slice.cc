@@ -178,6 +178,9 @@ TensorSlice TensorSlice::Of(const TensorSpec& spec, const ModelConfig& config,
     case TensorRole::kMambaNorm:
     case TensorRole::kMambaOutProj:
     case TensorRole::kMambaOutBias:
+    case TensorRole::kAttnSinks:
+    case TensorRole::kExpertsGateUpBias:
+    case TensorRole::kExpertsDownBias:
       break;
   }
   return slice;

@@ -3,6 +3,7 @@
 #include <memory>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "converter/calibrate/expert_parts.h"
 #include "converter/calibrate/layer_steps.h"
@@ -27,6 +28,7 @@ class BlockMaker {
     AttentionWeights norms;
     CRIA_ASSIGN_OR_RETURN(norms.q_norm, ReadVector(Find(TensorRole::kQNorm)));
     CRIA_ASSIGN_OR_RETURN(norms.k_norm, ReadVector(Find(TensorRole::kKNorm)));
+    CRIA_ASSIGN_OR_RETURN(norms.sinks, ReadVector(Find(TensorRole::kAttnSinks)));
     const auto attention = std::make_shared<const AttentionWeights>(std::move(norms));
     const LayerKind& kind = config_.layer_kind(layer_);
     const auto rope =
@@ -117,11 +119,11 @@ class BlockMaker {
         .second = Find(TensorRole::kMambaOutProj),
         .second_bias = Find(TensorRole::kMambaOutBias),
         .inner_channels = config_.mamba_channels(),
-        .inner = [&config = config_, &threads = threads_, weights, window_tokens = window_tokens_](
-                     MatrixView projected, ConstMatrixView steps,
-                     MatrixView output) {
-          RunMamba(threads, config, *weights, window_tokens, projected, steps, output);
-        },
+        .inner =
+            [&config = config_, &threads = threads_, weights, window_tokens = window_tokens_](
+                MatrixView projected, ConstMatrixView steps, MatrixView output) {
+              RunMamba(threads, config, *weights, window_tokens, projected, steps, output);
+            },
         .gate = Find(TensorRole::kMambaDtProj)};
   }
 
@@ -149,7 +151,7 @@ class BlockMaker {
     return block;
   }
 
-  Mixture Experts() const {
+  Result<Mixture> Experts() const {
     Mixture mixture;
     mixture.norm = Find(TensorRole::kPostAttentionLayernorm);
     mixture.output_norm = Find(TensorRole::kMlpOutputNorm);
@@ -163,6 +165,12 @@ class BlockMaker {
     for (size_t i = 0; i < config_.num_experts; ++i) {
       mixture.experts.push_back(GatedBlock(&mixture.first[i], &mixture.second[i]));
     }
+    mixture.down_bias = Find(TensorRole::kExpertsDownBias);
+    CRIA_ASSIGN_OR_RETURN(std::vector<float> biases,
+                          ReadVector(Find(TensorRole::kExpertsGateUpBias)));
+    if (!biases.empty() || config_.swiglu_limit != 0.0f) {
+      ClampExperts(std::make_shared<const std::vector<float>>(std::move(biases)), mixture);
+    }
     if (config_.shared_expert_intermediate_size != 0) {
       mixture.shared = GatedBlock(Find(TensorRole::kSharedExpertGateUpProj),
                                   Find(TensorRole::kSharedExpertDownProj));
@@ -173,6 +181,22 @@ class BlockMaker {
  private:
   PlannedTensor* Find(TensorRole role) const {
     return FindTensor(plan_, role, static_cast<int>(layer_));
+  }
+
+  // Gives experts the biases of gate and up, unless these are empty, and gpt-oss's activation.
+  void ClampExperts(const std::shared_ptr<const std::vector<float>>& biases,
+                    Mixture& mixture) const {
+    const size_t channels = 2 * size_t{config_.moe_intermediate_size};
+    for (size_t i = 0; i < mixture.experts.size(); ++i) {
+      mixture.experts[i].inner = [&config = config_, &threads = threads_, biases, i, channels](
+                                     MatrixView gate_up, ConstMatrixView /*gates*/,
+                                     MatrixView output) {
+        if (!biases->empty()) AddBias(std::span(*biases).subspan(i * channels, channels), gate_up);
+        if (config.swiglu_limit == 0.0f)
+          return Activate(threads, config.hidden_act, gate_up, output);
+        ActivateClamped(threads, config.swiglu_alpha, config.swiglu_limit, gate_up, output);
+      };
+    }
   }
 
   // As an expert has it: neither biases nor a norm of the outputs.
@@ -211,7 +235,7 @@ Result<LayerBlocks> MakeLayerBlocks(const ModelConfig& config, const ThreadPool&
   CRIA_ASSIGN_OR_RETURN(Block mixer, maker.Mixer());
   made.blocks.push_back(std::move(mixer));
   if (config.is_mixture(layer)) {
-    made.mixture = maker.Experts();
+    CRIA_ASSIGN_OR_RETURN(made.mixture, maker.Experts());
   } else {
     made.blocks.push_back(maker.DenseFeedForward());
   }

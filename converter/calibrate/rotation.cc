@@ -61,7 +61,7 @@ Result<bool> RotatePlan(const ModelConfig& config, FilePlan& plan) {
         {TensorRole::kGateUpProj, TensorRole::kRouter, TensorRole::kExpertsGateUpProj,
          TensorRole::kSharedExpertGateUpProj, TensorRole::kSharedExpertGate},
         {TensorRole::kDownProj, TensorRole::kExpertsDownProj, TensorRole::kSharedExpertDownProj},
-        {TensorRole::kDownBias}}}};
+        {TensorRole::kDownBias, TensorRole::kExpertsDownBias}}}};
   for (size_t layer = 0; layer < config.num_hidden_layers; ++layer) {
     const auto find = [&](const std::vector<TensorRole>& roles) {
       std::vector<PlannedTensor*> found;
@@ -81,7 +81,7 @@ Result<bool> RotatePlan(const ModelConfig& config, FilePlan& plan) {
       }
       for (PlannedTensor* const writer : find(half.writers)) writer->rotates_outputs = true;
       for (PlannedTensor* const bias : find(half.writer_biases)) {
-        bias->parts.front().is_rotated = true;
+        for (MappedPart& part : bias->parts) part.is_rotated = true;
       }
     }
   }

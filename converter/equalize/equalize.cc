@@ -250,7 +250,8 @@ Half FeedForwardOf(FilePlan& plan, const ModelConfig& config, int layer) {
     PlannedTensor* const writer = find(roles.writer);
     if (writer == nullptr) continue;
     half.readers.quantized.push_back(writer);
-    if (config.ungated_mlp) continue;
+    // What a limit, or a bias, changes is no multiple either.
+    if (config.ungated_mlp || config.swiglu_limit != 0.0f || config.experts_bias) continue;
     PlannedTensor* const reader = find(roles.reader);
     for (size_t i = 0; i < reader->parts.size(); ++i) {
       half.pairs.push_back({.writer = writer,

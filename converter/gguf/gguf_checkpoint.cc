@@ -101,9 +101,9 @@ constexpr std::array kLinearAttentionNames = {
 };
 // These names are added for architectures with Mamba.
 constexpr std::array kMambaNames = {
-    TensorName{"ssm_in", "mamba.in_proj"},       TensorName{"ssm_conv1d", "mamba.conv1d"},
-    TensorName{kGgmlDecayRate, "mamba.A_log"},   TensorName{kGgmlDirect, "mamba.D"},
-    TensorName{kGgmlDtBias, "mamba.dt_bias"},    TensorName{kGgmlStateNorm, "mamba.norm"},
+    TensorName{"ssm_in", "mamba.in_proj"},     TensorName{"ssm_conv1d", "mamba.conv1d"},
+    TensorName{kGgmlDecayRate, "mamba.A_log"}, TensorName{kGgmlDirect, "mamba.D"},
+    TensorName{kGgmlDtBias, "mamba.dt_bias"},  TensorName{kGgmlStateNorm, "mamba.norm"},
     TensorName{"ssm_out", "mamba.out_proj"},
 };
 // Not of layers: of the last norm, not of one behind the embedding.
@@ -149,8 +149,8 @@ struct RenamedTensor {
 };
 RenamedTensor Rename(std::string_view name, const GgufArchitecture& architecture) {
   // ".weight" or ".bias"
-  const bool has_none = name.ends_with(Format(".{}", kGgmlDecayRate)) ||
-                        name.ends_with(Format(".{}", kGgmlDirect));
+  const bool has_none =
+      name.ends_with(Format(".{}", kGgmlDecayRate)) || name.ends_with(Format(".{}", kGgmlDirect));
   const size_t suffix = has_none ? name.size() : name.rfind('.');
   if (suffix == std::string_view::npos) return {std::string(name), ""};
   std::string_view module = name.substr(0, suffix);
@@ -319,7 +319,8 @@ Result<Checkpoint> OpenGgufCheckpoint(const std::filesystem::path& path) {
       tensor.interleaved_head_dim = checkpoint.config.head_dim;
       tensor.interleaved_channels = checkpoint.config.rotary_dim;
     }
-    if (architecture.has_mamba && IsOfStates(renamed.module)) tensor.shape = {tensor.num_elements()};
+    if (architecture.has_mamba && IsOfStates(renamed.module))
+      tensor.shape = {tensor.num_elements()};
     // It is one row of a matrix elsewhere.
     if (renamed.module == "ffn_gate_inp_shexp" && tensor.shape.size() == 1) {
       tensor.shape.insert(tensor.shape.begin(), 1);

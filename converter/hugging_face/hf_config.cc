@@ -219,8 +219,11 @@ Status ReadBiases(const JsonFields& fields, const Family& family, ModelConfig& c
       config.qkv_bias = config.o_bias = config.mlp_bias = has_bias;
       return {};
     }
-    case AttentionBias::kByField: {
-      CRIA_ASSIGN_OR_RETURN(const bool has_bias, fields.Bool("attention_bias", false));
+    case AttentionBias::kByField:
+    case AttentionBias::kByFieldOrTrue: {
+      CRIA_ASSIGN_OR_RETURN(
+          const bool has_bias,
+          fields.Bool("attention_bias", family.attention_bias == AttentionBias::kByFieldOrTrue));
       config.qkv_bias = config.o_bias = has_bias;
       break;
     }
@@ -247,6 +250,7 @@ Result<HfModel> ReadFields(const JsonFields& fields, const Family& named) {
   }
   HfModel model = {.has_fused_projections = family.has_fused_projections,
                    .has_lfm2_names = family.short_conv != nullptr,
+                   .has_gpt_oss_names = family.experts != nullptr && family.experts->is_gpt_oss,
                    .has_drafter = family.linear_attention,
                    .has_interleaved_rope = family.has_interleaved_rope,
                    .layer_modules = family.layer_modules};

@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 
+#include "converter/hugging_face/gpt_oss_family.h"
 #include "converter/hugging_face/linear_attention_families.h"
 #include "converter/hugging_face/mamba_families.h"
 #include "converter/input/list_names.h"
@@ -492,6 +493,7 @@ constexpr std::array kFamilies = {
            .rope_theta = 1000000.0f,
            .short_conv = &kLfm3ShortConv,
            .never_null = kLfm3NeverNull},
+    kGptOss,
     kQwen3Next,
     Qwen35(),
     TextOf(Qwen35(), "Qwen3_5ForConditionalGeneration", "qwen3_5"),

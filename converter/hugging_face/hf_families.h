@@ -14,9 +14,10 @@ namespace cria {
 // Which projections of attention have biases.
 enum class AttentionBias : uint8_t {
   kNone,
-  kQkv,         // Queries, keys and values, whatever attention_bias says.
-  kByField,     // All or none, as attention_bias says.
-  kByQkvField,  // Queries, keys and values, as qkv_bias says; if it is absent, they have them.
+  kQkv,            // Queries, keys and values, whatever attention_bias says.
+  kByField,        // All or none, as attention_bias says.
+  kByFieldOrTrue,  // The same; if it is absent, they have them.
+  kByQkvField,     // Queries, keys and values, as qkv_bias says; if it is absent, they have them.
   // Biases are there by attention_bias; those of outputs by the family's own field, if it has one.
   kQkvByField,
   kByUseBias,  // All or none, those of the feed-forward included, as use_bias says.
@@ -83,6 +84,9 @@ struct ExpertFields {
   // The first layers are dense, as many as num_dense_layers says; scores are sigmoids, and there
   // are the fields use_expert_bias and routed_scaling_factor.
   bool is_lfm2 = false;
+  // Router and experts have biases, attention has sinks, and there are the fields swiglu_alpha and
+  // swiglu_limit.
+  bool is_gpt_oss = false;
 };
 
 // The fields of a family with short convolutions.
@@ -162,8 +166,8 @@ struct Family {
   // Layers with linear attention, as layer_types or full_attention_interval say, and with gates of
   // the output in the others.
   bool linear_attention = false;
-  // Layers with Mamba-2, as layer_types says, whose older name is layers_block_type; all, if neither
-  // is there.
+  // Layers with Mamba-2, as layer_types says, whose older name is layers_block_type; all, if
+  // neither is there.
   bool mamba = false;
   // Fields that are used, although they are refused for other families.
   std::span<const std::string_view> own_fields = {};

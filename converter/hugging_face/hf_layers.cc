@@ -161,8 +161,7 @@ Result<std::vector<bool>> ReadSlidingLayers(const JsonFields& fields, const Fami
                                             const std::vector<bool>& has_rope, uint32_t window,
                                             uint32_t num_hidden_layers) {
   std::vector<bool> is_sliding;
-  const bool has_types =
-      family.window != Window::kIgnored && fields.Find("layer_types") != nullptr;
+  const bool has_types = family.window != Window::kIgnored && fields.Find("layer_types") != nullptr;
   if (has_types) {
     CRIA_ASSIGN_OR_RETURN(is_sliding, ReadLayerTypes(fields, num_hidden_layers));
   } else {

@@ -160,6 +160,12 @@ constexpr schema::TensorRole ToSchema(TensorRole role) {
       return schema::TensorRole::MambaOutProj;
     case TensorRole::kMambaOutBias:
       return schema::TensorRole::MambaOutBias;
+    case TensorRole::kAttnSinks:
+      return schema::TensorRole::AttnSinks;
+    case TensorRole::kExpertsGateUpBias:
+      return schema::TensorRole::ExpertsGateUpBias;
+    case TensorRole::kExpertsDownBias:
+      return schema::TensorRole::ExpertsDownBias;
   }
   return {};
 }

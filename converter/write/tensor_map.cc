@@ -120,8 +120,14 @@ PartNames PartNamesOf(TensorRole role, const ModelConfig& config) {
       return {"mamba.out_proj.weight"};
     case TensorRole::kMambaOutBias:
       return {"mamba.out_proj.bias"};
+    case TensorRole::kAttnSinks:
+      return {"self_attn.sinks"};
+    case TensorRole::kExpertsGateUpBias:
+      return {"gate_proj.bias", "up_proj.bias"};
+    case TensorRole::kExpertsDownBias:
+      return {"down_proj.bias"};
     case TensorRole::kRouterBias:
-      return {"mlp.expert_bias"};
+      return {config.router_bias ? "mlp.gate.bias" : "mlp.expert_bias"};
     case TensorRole::kExpertsGateUpProj:
       return {"gate_proj.weight", "up_proj.weight"};
     case TensorRole::kExpertsDownProj:
@@ -131,7 +137,8 @@ PartNames PartNamesOf(TensorRole role, const ModelConfig& config) {
 }
 
 bool IsOfExperts(TensorRole role) {
-  return role == TensorRole::kExpertsGateUpProj || role == TensorRole::kExpertsDownProj;
+  return role == TensorRole::kExpertsGateUpProj || role == TensorRole::kExpertsDownProj ||
+         role == TensorRole::kExpertsGateUpBias || role == TensorRole::kExpertsDownBias;
 }
 
 // The number of rows of part `index` of a matrix, or of its elements for a vector.
@@ -150,9 +157,12 @@ uint64_t PartChannels(const TensorSpec& spec, const ModelConfig& config, size_t 
     case TensorRole::kSharedExpertGateUpProj:
       return config.shared_expert_intermediate_size;
     case TensorRole::kExpertsGateUpProj:
+    case TensorRole::kExpertsGateUpBias:
       return config.moe_intermediate_size;
     case TensorRole::kExpertsDownProj:
+    case TensorRole::kExpertsDownBias:
       return config.hidden_size;
+    case TensorRole::kAttnSinks:
     case TensorRole::kEmbedTokens:
     case TensorRole::kInputLayernorm:
     case TensorRole::kOProj:
@@ -261,7 +271,8 @@ class Mapper {
     const TensorRole role = is_tied_head ? TensorRole::kEmbedTokens : spec.role;
     const PartNames names = PartNamesOf(role, config_);
     MappedTensor tensor = {.spec = spec};
-    for (size_t expert = 0; expert < spec.num_parts; ++expert) {
+    const size_t num_experts = IsOfExperts(spec.role) ? config_.num_experts : 1;
+    for (size_t expert = 0; expert < num_experts; ++expert) {
       std::string prefix =
           spec.layer == kNoLayer ? std::string() : Format("model.layers.{}.", spec.layer);
       if (IsOfExperts(spec.role)) prefix += Format("mlp.experts.{}.", expert);

@@ -68,7 +68,7 @@ GatedDeltaNet::GatedDeltaNet(const LayerContext& context, const Buffers& buffers
       value_channels_(context.config.linear_value_channels()),
       conv_channels_(context.config.linear_conv_channels()),
       head_state_size_(ops::HeadStateSize(context.config.linear_key_head_dim,
-                                           context.config.linear_value_head_dim)),
+                                          context.config.linear_value_head_dim)),
       // RmsNorm divides by the root of a mean, not of a sum. Scores are divided by the root of the
       // number of channels, too.
       query_factors_(context.config.linear_key_head_dim,

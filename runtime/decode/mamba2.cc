@@ -32,13 +32,13 @@ Mamba2::Regions Mamba2::Plan(const DecoderShape& shape, ArenaLayout& layout) {
   const uint64_t rows = config.has_mamba() ? shape.options.chunk_tokens : 0;
   const auto bytes = [&](size_t channels) { return rows * channels * sizeof(float); };
   const uint64_t slack = rows == 0 ? 0 : xnn::kReadableSlackBytes;
-  return {.projected = layout.Add("rows of Mamba", bytes(config.mamba_in_channels()) + slack,
-                                  {kQkvStep, kOutputStep}),
-          .convolved = layout.Add("convolved rows of Mamba",
-                                  bytes(config.mamba_n_heads + config.mamba_conv_channels()),
-                                  {kQkvStep, kAttentionStep}),
-          .steps = layout.Add("time steps", bytes(config.mamba_n_heads),
-                              {kQkvStep, kAttentionStep})};
+  return {
+      .projected = layout.Add("rows of Mamba", bytes(config.mamba_in_channels()) + slack,
+                              {kQkvStep, kOutputStep}),
+      .convolved = layout.Add("convolved rows of Mamba",
+                              bytes(config.mamba_n_heads + config.mamba_conv_channels()),
+                              {kQkvStep, kAttentionStep}),
+      .steps = layout.Add("time steps", bytes(config.mamba_n_heads), {kQkvStep, kAttentionStep})};
 }
 
 StateSize Mamba2::SizeOf(const ModelConfig& config) {
@@ -81,10 +81,8 @@ void Mamba2::AddPlaces(TensorPlaces& places) {
               .input_stride = in_channels_,
               .quantized = hidden_.quantized(),
               .output = hidden_.block_output()});
-  places.Add({.role = TensorRole::kMambaDtProj,
-              .vector = &dt_proj_,
-              .outputs = heads,
-              .inputs = hidden});
+  places.Add(
+      {.role = TensorRole::kMambaDtProj, .vector = &dt_proj_, .outputs = heads, .inputs = hidden});
   places.AddVector(TensorRole::kMambaInBias, in_bias_, in_channels_ + heads);
   places.AddVector(TensorRole::kMambaConvWeight, conv_weight_,
                    config_.mamba_d_conv * config_.mamba_conv_channels());
@@ -234,8 +232,7 @@ Status Mamba2::RunProducts(size_t rows, size_t mixed_rows) {
   return mixed_rows == 0 ? Status() : out_proj_.Run(mixed_rows, OperatorKind::kOProj, workers_);
 }
 
-std::span<float> Mamba2::StateAfter(size_t place, size_t num_rows,
-                                    std::span<float> scratch) const {
+std::span<float> Mamba2::StateAfter(size_t place, size_t num_rows, std::span<float> scratch) const {
   float* const state = states_.State(place);
   const std::span<float> in_place(state, states_.size.state_elements);
   if (num_rows == 0) return in_place;

@@ -63,7 +63,7 @@ class SelfAttention final : public TokenMixer {
   void RotateAndStore(const BatchPlacement& placement, size_t rows) const;
   void Attend(const BatchPlacement& placement, size_t rows) const;
 
-  const ops::AttentionShape shape_;
+  ops::AttentionShape shape_;  // Its sinks are loaded later.
   const Buffers buffers_;
   const KvCache::Layer& cache_;
 

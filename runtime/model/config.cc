@@ -232,7 +232,9 @@ Status ValidateExperts(const ModelConfig& config) {
     const bool is_dense = config.num_experts_per_tok == 0 && config.moe_intermediate_size == 0 &&
                           !config.norm_topk_prob && config.shared_expert_intermediate_size == 0 &&
                           !config.shared_expert_gate && !has_dense &&
-                          config.scoring_func == ScoringFunc::kSoftmax && !config.use_expert_bias;
+                          config.scoring_func == ScoringFunc::kSoftmax && !config.use_expert_bias &&
+                          !config.router_bias && !config.experts_bias &&
+                          config.swiglu_limit == 0.0f;
     if (is_dense) return {};
     return Fail(ErrorCode::kInvalidFile,
                 "num_experts is 0, but there are other fields of a mixture of experts");
@@ -250,7 +252,17 @@ Status ValidateExperts(const ModelConfig& config) {
   }
   if (config.mlp_bias) {
     return Fail(ErrorCode::kUnsupported,
-                "mlp_bias is true, but this version knows no biases of experts");
+                "mlp_bias is true, but experts_bias is the field for biases of experts");
+  }
+  if (config.router_bias && config.scoring_func != ScoringFunc::kSoftmax) {
+    return Fail(ErrorCode::kUnsupported,
+                "router_bias is true, which this version only knows with scoring_func softmax");
+  }
+  if ((config.experts_bias || config.swiglu_limit != 0.0f) &&
+      (has_dense || config.shared_expert_intermediate_size != 0)) {
+    return Fail(ErrorCode::kUnsupported,
+                "experts_bias or swiglu_limit is given, which this version does not know beside a "
+                "dense feed-forward or a shared expert");
   }
   if (!has_mixture) {
     return Fail(
@@ -258,6 +270,25 @@ Status ValidateExperts(const ModelConfig& config) {
         Format("num_experts is {}, but dense_mlp is true for every layer", config.num_experts));
   }
   return {};
+}
+
+Status ValidateSinks(const ModelConfig& config) {
+  const bool has_layer_without_rope = std::ranges::any_of(
+      config.layer_kinds,
+      [](const LayerKind& kind) { return kind.has_attention() && kind.no_rope; });
+  // There, the cache may lack a number that is the same for all scores of a query.
+  if (!config.attn_sinks || (!has_layer_without_rope && config.rotary_dim == 0)) return {};
+  return Fail(
+      ErrorCode::kUnsupported,
+      "attn_sinks is true, which this version only knows with heads that are rotated whole");
+}
+
+Status ValidateClamp(const ModelConfig& config) {
+  if ((config.swiglu_limit == 0.0f) != (config.swiglu_alpha == 0.0f)) {
+    return Fail(ErrorCode::kInvalidFile, "one of swiglu_alpha and swiglu_limit is 0, but not both");
+  }
+  if (config.swiglu_limit == 0.0f || config.hidden_act == HiddenAct::kSilu) return {};
+  return Fail(ErrorCode::kUnsupported, "swiglu_limit is given, but hidden_act is not silu");
 }
 
 Status ValidateUngated(const ModelConfig& config) {
@@ -466,6 +497,8 @@ Status ValidateConfig(const ModelConfig& config) {
     return Fail(ErrorCode::kInvalidFile, "qk_norm and joint_qk_norm are both true");
   }
   CRIA_RETURN_IF_ERROR(ValidateUngated(config));
+  CRIA_RETURN_IF_ERROR(ValidateSinks(config));
+  CRIA_RETURN_IF_ERROR(ValidateClamp(config));
   if (config.qk_norm_after_rope && !config.qk_norm) {
     return Fail(ErrorCode::kInvalidFile, "qk_norm_after_rope is true, but qk_norm is not");
   }

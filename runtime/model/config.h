@@ -180,6 +180,15 @@ struct ModelConfig {
   uint32_t mamba_n_groups = 0;   // Consecutive heads share keys and queries, the paper's B and C.
   bool mamba_conv_bias = false;  // For the convolution.
   bool mamba_proj_bias = false;  // For both projections around it.
+  // Each head of attention has a score of its own for no position, which takes a part of the
+  // softmax.
+  bool attn_sinks = false;
+  bool router_bias = false;   // Added to the router's products before anything is made of them.
+  bool experts_bias = false;  // Gate, up and down of each expert.
+  // If the limit is not 0, experts have the activation of ops::ClampedSwiGlu with these numbers;
+  // otherwise both are 0.
+  float swiglu_alpha = 0.0f;
+  float swiglu_limit = 0.0f;
 
   const LayerKind& layer_kind(size_t layer) const {
     return layer_kinds[kind_of_layer.empty() ? 0 : kind_of_layer[layer]];

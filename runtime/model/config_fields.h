@@ -128,10 +128,8 @@ inline constexpr ConfigField kLinearAttentionField = {.name = "linear_attention"
                                                       .is_feature = true,
                                                       .is_omitted_if_zero = true};
 
-inline constexpr ConfigField kMambaField = {.name = "mamba",
-                                            .member = &LayerKind::mamba,
-                                            .is_feature = true,
-                                            .is_omitted_if_zero = true};
+inline constexpr ConfigField kMambaField = {
+    .name = "mamba", .member = &LayerKind::mamba, .is_feature = true, .is_omitted_if_zero = true};
 
 inline constexpr std::tuple kLayerKindFields = {
     kSlidingWindowField, kRopeThetaField, kRopeScalingField,     kNoRopeField,
@@ -348,6 +346,26 @@ inline constexpr std::tuple kModelConfigFields = {
                 .is_omitted_if_zero = true},
     ConfigField{.name = "mamba_proj_bias",
                 .member = &ModelConfig::mamba_proj_bias,
+                .is_feature = true,
+                .is_omitted_if_zero = true},
+    ConfigField{.name = "attn_sinks",
+                .member = &ModelConfig::attn_sinks,
+                .is_feature = true,
+                .is_omitted_if_zero = true},
+    ConfigField{.name = "router_bias",
+                .member = &ModelConfig::router_bias,
+                .is_feature = true,
+                .is_omitted_if_zero = true},
+    ConfigField{.name = "experts_bias",
+                .member = &ModelConfig::experts_bias,
+                .is_feature = true,
+                .is_omitted_if_zero = true},
+    ConfigField{.name = "swiglu_alpha",
+                .member = &ModelConfig::swiglu_alpha,
+                .is_feature = true,
+                .is_omitted_if_zero = true},
+    ConfigField{.name = "swiglu_limit",
+                .member = &ModelConfig::swiglu_limit,
                 .is_feature = true,
                 .is_omitted_if_zero = true},
 };

@@ -111,6 +111,12 @@ RoleTraits TraitsOf(TensorRole role) {
       return {"mamba_out_proj", false};
     case TensorRole::kMambaOutBias:
       return {"mamba_out_bias", true};
+    case TensorRole::kAttnSinks:
+      return {"attn_sinks", true};
+    case TensorRole::kExpertsGateUpBias:
+      return {"experts_gate_up_bias", true};
+    case TensorRole::kExpertsDownBias:
+      return {"experts_down_bias", true};
   }
   return {"unknown", false};
 }
@@ -128,6 +134,7 @@ void AddAttention(const ModelConfig& config, const Add& add) {
   if (config.use_attention_gate) {
     add(TensorRole::kAttentionGate, config.num_attention_heads, hidden);
   }
+  if (config.attn_sinks) add(TensorRole::kAttnSinks, 1, config.num_attention_heads);
   add(TensorRole::kOProj, hidden, config.query_channels());
   if (config.o_bias) add(TensorRole::kOBias, 1, hidden);
 }
@@ -197,9 +204,11 @@ void AddMixture(const ModelConfig& config, const Add& add) {
   const size_t intermediate = config.moe_intermediate_size;
   const size_t shared = config.shared_expert_intermediate_size;
   add(TensorRole::kRouter, experts, hidden);
-  if (config.use_expert_bias) add(TensorRole::kRouterBias, 1, experts);
+  if (config.use_expert_bias || config.router_bias) add(TensorRole::kRouterBias, 1, experts);
   add(TensorRole::kExpertsGateUpProj, experts * 2 * intermediate, hidden, experts);
+  if (config.experts_bias) add(TensorRole::kExpertsGateUpBias, 1, experts * 2 * intermediate);
   add(TensorRole::kExpertsDownProj, experts * hidden, intermediate, experts);
+  if (config.experts_bias) add(TensorRole::kExpertsDownBias, 1, experts * hidden);
   if (shared == 0) return;
   add(TensorRole::kSharedExpertGateUpProj, 2 * shared, hidden);
   add(TensorRole::kSharedExpertDownProj, hidden, shared);

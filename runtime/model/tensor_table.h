@@ -65,8 +65,11 @@ enum class TensorRole : uint8_t {
   kMambaNorm,       // For the channels of all heads.
   kMambaOutProj,
   kMambaOutBias,
+  kAttnSinks,
+  kExpertsGateUpBias,  // Expert after expert, as the rows of kExpertsGateUpProj.
+  kExpertsDownBias,
 };
-inline constexpr int kNumTensorRoles = 49;
+inline constexpr int kNumTensorRoles = 52;
 std::string_view TensorRoleName(TensorRole role);
 
 inline constexpr int kNoLayer = -1;

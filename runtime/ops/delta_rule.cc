@@ -81,7 +81,7 @@ void RunColumns(const HeadState& head, float* state, size_t column, size_t count
     StateVector key_sums[kStateVectors];
     StateVector query_sums[kStateVectors];
     TakeAndRead(head.key_dim, source, target, last, count, token.key,
-               reads.queries + row * reads.query_stride, key_sums, query_sums);
+                reads.queries + row * reads.query_stride, key_sums, query_sums);
     source = target;
     FinishRow(token, reads.betas[row * reads.gate_stride],
               reads.key_products[row * reads.gate_stride], count, key_sums, query_sums,

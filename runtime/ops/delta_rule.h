@@ -22,10 +22,10 @@ struct DeltaReads {
 //
 //   S = decay * S;  delta = beta * (value - S^T key);  S += key delta^T;  output = S^T query.
 //
-// Before that, the values of `rows` are those of the text; after it, they are the deltas. The rows of
-// `kept` are tokens between the state and these rows, whose deltas are known. The state
-// takes up the first `num_taken` of all rows and is left there. Every result has the same bits for
-// any division of a text into states, kept rows and rows.
+// Before that, the values of `rows` are those of the text; after it, they are the deltas. The rows
+// of `kept` are tokens between the state and these rows, whose deltas are known. The state takes up
+// the first `num_taken` of all rows and is left there. Every result has the same bits for any
+// division of a text into states, kept rows and rows.
 void DeltaRule(const HeadState& head, const StateUpdates& kept, const StateUpdates& rows,
                const DeltaReads& reads, size_t num_taken);
 

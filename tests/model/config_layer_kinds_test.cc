@@ -260,6 +260,51 @@ TEST(ConfigLayerKindsTest, MambaHasSizesOfItsOwn) {
   ExpectRefused(config, "mamba is true for every layer", ErrorCode::kUnsupported);
 }
 
+ModelConfig WithSinks() {
+  ModelConfig config =
+      WithKinds({{.sliding_window = 16, .rope_theta = 1e6f}, {.rope_theta = 1e6f}});
+  config.num_experts = 8;
+  config.num_experts_per_tok = 2;
+  config.moe_intermediate_size = 32;
+  config.norm_topk_prob = true;
+  config.attn_sinks = config.router_bias = config.experts_bias = true;
+  config.swiglu_alpha = 1.702f;
+  config.swiglu_limit = 7.0f;
+  return config;
+}
+
+TEST(ConfigLayerKindsTest, SinksAndBiasesOfExpertsHaveRelations) {
+  EXPECT_TRUE(ValidateConfig(WithSinks()));
+  struct Case {
+    const char* words;
+    ErrorCode code;
+    void (*change)(ModelConfig& config);
+  };
+  const std::vector<Case> cases = {
+      {"attn_sinks is true, which this version only knows with heads that are rotated whole",
+       ErrorCode::kUnsupported, [](ModelConfig& c) { c.layer_kinds[1].no_rope = true; }},
+      {"attn_sinks is true", ErrorCode::kUnsupported, [](ModelConfig& c) { c.rotary_dim = 8; }},
+      {"one of swiglu_alpha and swiglu_limit is 0", ErrorCode::kInvalidFile,
+       [](ModelConfig& c) { c.swiglu_alpha = 0.0f; }},
+      {"hidden_act is not silu", ErrorCode::kUnsupported,
+       [](ModelConfig& c) { c.hidden_act = HiddenAct::kGelu; }},
+      {"router_bias is true", ErrorCode::kUnsupported,
+       [](ModelConfig& c) { c.scoring_func = ScoringFunc::kSigmoid; }},
+      {"beside a dense feed-forward or a shared expert", ErrorCode::kUnsupported,
+       [](ModelConfig& c) { c.shared_expert_intermediate_size = 32; }},
+      {"beside a dense feed-forward or a shared expert", ErrorCode::kUnsupported,
+       [](ModelConfig& c) { c.layer_kinds[1].dense_mlp = true; }},
+      {"num_experts is 0, but there are other fields", ErrorCode::kInvalidFile, [](ModelConfig& c) {
+         c.num_experts = c.num_experts_per_tok = c.moe_intermediate_size = 0;
+         c.norm_topk_prob = false;
+       }}};
+  for (const Case& bad : cases) {
+    ModelConfig config = WithSinks();
+    bad.change(config);
+    ExpectRefused(config, bad.words, bad.code);
+  }
+}
+
 TEST(ConfigLayerKindsTest, ShortConvolutionsDoNotLimitTheContext) {
   ModelConfig config = WithShortConv();
   config.layer_kinds[1].rope_scaling = {

@@ -278,6 +278,26 @@ TEST(ExpectedTensorsTest, MambaTakesThePlaceOfAttention) {
   EXPECT_EQ(ExpectedTensors(config).size(), specs.size() - 3);
 }
 
+TEST(ExpectedTensorsTest, SinksAndBiasesOfExpertsAreVectors) {
+  ModelConfig config = TwoLayers();
+  config.num_experts = 4;
+  config.num_experts_per_tok = 2;
+  config.moe_intermediate_size = 24;
+  const size_t num_without = ExpectedTensors(config).size();
+  config.attn_sinks = config.router_bias = config.experts_bias = true;
+  const std::vector<TensorSpec> specs = ExpectedTensors(config);
+  EXPECT_EQ(specs.size(), num_without + 2 * 4);
+  const auto size_of = [&](TensorRole role) {
+    const auto found = std::ranges::find(specs, role, &TensorSpec::role);
+    EXPECT_TRUE(found != specs.end() && found->is_vector());
+    return found == specs.end() ? 0 : found->input_channels;
+  };
+  EXPECT_EQ(size_of(TensorRole::kAttnSinks), config.num_attention_heads);
+  EXPECT_EQ(size_of(TensorRole::kRouterBias), 4u);
+  EXPECT_EQ(size_of(TensorRole::kExpertsGateUpBias), 4u * 2 * 24);
+  EXPECT_EQ(size_of(TensorRole::kExpertsDownBias), size_t{4} * config.hidden_size);
+}
+
 TEST(ExpectedTensorsTest, NamesAreDifferent) {
   std::set<std::string_view> names;
   for (int role = 0; role < kNumTensorRoles; ++role) {

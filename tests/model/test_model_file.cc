@@ -138,7 +138,8 @@ Offset<schema::Config> BuildConfig(FlatBufferBuilder& builder, const TestModelFi
       config.llama_4_scaling_beta, config.llama_4_scaling_positions, config.qk_norm_after_rope,
       config.ungated_mlp, xielu, first.mamba, config.mamba_d_conv, config.mamba_d_state,
       config.mamba_d_head, config.mamba_n_heads, config.mamba_n_groups, config.mamba_conv_bias,
-      config.mamba_proj_bias);
+      config.mamba_proj_bias, config.attn_sinks, config.router_bias, config.experts_bias,
+      config.swiglu_alpha, config.swiglu_limit);
 }
 
 Offset<schema::Tokenizer> BuildTokenizer(FlatBufferBuilder& builder, const TestModelFile& file) {

@@ -174,6 +174,23 @@ def random_granite_mamba():
     return config
 
 
+def random_gpt_oss():
+    config = recent_sizes("GptOssForCausalLM", "gpt_oss", 4)
+    config.update(intermediate_size=random.choice([32, 48]), sliding_window=random.choice([5, 12]),
+                  num_local_experts=8, num_experts_per_tok=random.choice([1, 3, 8]),
+                  attention_bias=random.choice([False, True]), swiglu_limit=random.choice([0.7, 2.0, 7.0]))
+    if random.random() < 0.5:
+        config["rope_scaling"] = {"rope_type": "yarn", "factor": random.choice([4.0, 32.0]), "beta_fast": 32.0,
+                                  "beta_slow": 1.0, "truncate": random.choice([False, True]),
+                                  "original_max_position_embeddings": 32}
+        config["rope_theta"] = 150000.0
+    else:
+        config["rope_parameters"] = {"rope_type": "default", "rope_theta": 1e4}
+        config["layer_types"] = random_layers(4, ["full_attention", "sliding_attention"])
+        config["swiglu_alpha"] = random.choice([1.0, 2.0])
+    return config
+
+
 def random_olmo3():
     config = recent_sizes("Olmo3ForCausalLM", "olmo3", 4)
     config.update(sliding_window=random.choice([5, 12]), attention_bias=random.choice([False, True]))
@@ -321,7 +338,7 @@ def main():
     random.seed(options.seed)
     largest = 0.0
     for make in [random_lfm2, random_lfm2_moe, random_lfm3, random_qwen35, random_qwen35_moe, random_qwen3_next,
-                 random_ministral3, random_granite4, random_granite_mamba, random_olmo3, random_exaone4, random_others, random_others,
+                 random_ministral3, random_granite4, random_granite_mamba, random_gpt_oss, random_olmo3, random_exaone4, random_others, random_others,
                  random_others]:
         for _ in range(options.count):
             config = make()

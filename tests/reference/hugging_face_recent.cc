@@ -42,13 +42,14 @@ void SetAttentionBias(const json& fields, ReferenceConfig& config) {
 
 void ReadMambaSizes(const json& fields, ReferenceConfig& config) {
   const auto heads = FieldOr<size_t>(fields, "mamba_n_heads", 128);
-  config.mamba = {.conv_kernel = FieldOr<size_t>(fields, "mamba_d_conv", 4),
-                  .state_size = FieldOr<size_t>(fields, "mamba_d_state", 256),
-                  .head_dim = FieldOr<size_t>(fields, "mamba_expand", 2) * config.hidden_size / heads,
-                  .num_heads = heads,
-                  .num_groups = FieldOr<size_t>(fields, "mamba_n_groups", 1),
-                  .conv_bias = FieldOr(fields, "mamba_conv_bias", true),
-                  .proj_bias = FieldOr(fields, "mamba_proj_bias", false)};
+  config.mamba = {
+      .conv_kernel = FieldOr<size_t>(fields, "mamba_d_conv", 4),
+      .state_size = FieldOr<size_t>(fields, "mamba_d_state", 256),
+      .head_dim = FieldOr<size_t>(fields, "mamba_expand", 2) * config.hidden_size / heads,
+      .num_heads = heads,
+      .num_groups = FieldOr<size_t>(fields, "mamba_n_groups", 1),
+      .conv_bias = FieldOr(fields, "mamba_conv_bias", true),
+      .proj_bias = FieldOr(fields, "mamba_proj_bias", false)};
 }
 
 // With 0 experts, the shared expert is the feed-forward.
@@ -128,6 +129,29 @@ void ReadExaone4(const json& fields, ReferenceConfig& config) {
   for (const bool has_window : Windows(fields, config.num_hidden_layers, pattern)) {
     config.layers.push_back({config.rope_theta, config.rope_scaling, has_window ? window : 0});
     config.layers.back().no_rope = window != 0 && !has_window;
+  }
+}
+
+void ReadGptOss(const json& fields, ReferenceConfig& config) {
+  config.num_key_value_heads = FieldOr<size_t>(fields, "num_key_value_heads", 8);
+  config.head_dim = FieldOr<size_t>(fields, "head_dim", 64);
+  config.rms_norm_eps = FieldOr(fields, "rms_norm_eps", 1e-5);
+  config.qkv_bias = config.o_bias = FieldOr(fields, "attention_bias", true);
+  config.has_sinks = true;
+  config.swiglu_alpha = FieldOr(fields, "swiglu_alpha", 1.702);
+  config.swiglu_limit = FieldOr(fields, "swiglu_limit", 7.0);
+  config.experts = {.names = ReferenceExpertNames::kGptOss,
+                    .num_experts = FieldOr<size_t>(fields, "num_local_experts", 128),
+                    .num_experts_per_tok = FieldOr<size_t>(fields, "num_experts_per_tok", 4),
+                    .intermediate_size = config.intermediate_size,
+                    .norm_topk_prob = true,
+                    .is_dense = std::vector<bool>(config.num_hidden_layers, false)};
+  const json rope = RopeOf(fields);
+  config.rope_theta = FieldOr(rope, "rope_theta", FieldOr(fields, "rope_theta", 150000.0));
+  config.rope_scaling = ReadRopeScaling(rope);
+  const auto window = FieldOr<size_t>(fields, "sliding_window", 128);
+  for (const bool has_window : Windows(fields, config.num_hidden_layers, 2)) {
+    config.layers.push_back({config.rope_theta, config.rope_scaling, has_window ? window : 0});
   }
 }
 
@@ -225,6 +249,8 @@ bool ReadRecentFamily(const json& fields, ReferenceConfig& config) {
     ReadMinistral3(fields, config);
   } else if (config.architecture == "GraniteMoeHybridForCausalLM") {
     ReadGraniteHybrid(fields, config);
+  } else if (config.architecture == "GptOssForCausalLM") {
+    ReadGptOss(fields, config);
   } else if (config.architecture == "Olmo3ForCausalLM") {
     ReadOlmo3(fields, config);
   } else if (config.architecture == "Exaone4ForCausalLM") {

@@ -182,6 +182,7 @@ void ReferenceDecoder::NameAttention(const std::string& prefix, Layer& layer) co
   const auto if_any = [&](bool is_there, const char* name, size_t size) {
     return is_there ? Weights(prefix + name, {size}) : nullptr;
   };
+  layer.sinks = if_any(c.has_sinks, "self_attn.sinks", c.num_attention_heads);
   if (c.fused_projections && !c.split_queries) {  // Phi 3: the rows of one matrix after another.
     layer.q_proj = matrix("self_attn.qkv_proj.weight", queries + 2 * keys, c.hidden_size);
     layer.k_proj = layer.q_proj + queries * c.hidden_size;
@@ -214,6 +215,12 @@ void ReferenceDecoder::NameAttention(const std::string& prefix, Layer& layer) co
 void ReferenceDecoder::NameFeedForward(const std::string& prefix, size_t index,
                                        Layer& layer) const {
   const ReferenceConfig& c = model_.config;
+  if (c.HasExperts(index) && c.experts.names == ReferenceExpertNames::kGptOss) {
+    layer.gpt_oss.emplace(c, prefix, [this](const std::string& name, const auto& shape) {
+      return Weights(name, shape);
+    });
+    return;
+  }
   if (c.HasExperts(index)) {
     layer.mixture.emplace(c, prefix, [this](const std::string& name, const auto& shape) {
       return Weights(name, shape);
@@ -361,6 +368,7 @@ std::vector<double> ReferenceDecoder::Attend(const Layer& layer,
       const bool has_left_window = window != 0 && t + window <= position_;
       if (has_left_window) scores[t] = -std::numeric_limits<double>::infinity();
     }
+    if (layer.sinks != nullptr) scores.push_back(layer.sinks[h]);
     Softmax(scores);
     for (size_t t = 0; t <= position_; ++t) {
       const double* value = layer.values.data() + t * key_value_channels + offset;
@@ -430,6 +438,7 @@ std::vector<double> ReferenceDecoder::FeedForwardOf(const Layer& layer,
   const ReferenceConfig& c = model_.config;
   const std::vector<double> normed = Norm(x, layer.mlp_input_norm);
   if (layer.mixture) return layer.mixture->Of(normed);
+  if (layer.gpt_oss) return layer.gpt_oss->Of(normed);
   std::vector<double> inner =
       MatrixTimesVector(layer.up_proj, c.intermediate_size, normed, layer.up_bias);
   if (c.has_gate) {

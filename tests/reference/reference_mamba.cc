@@ -77,14 +77,14 @@ std::vector<double> ReferenceMamba::Of(const std::vector<double>& normed) {
       MatrixTimesVector(in_proj_, channels_ + convolved + sizes_.num_heads, normed);
   AddTo(projected, in_bias_);
   const auto begin = projected.begin() + static_cast<std::ptrdiff_t>(channels_);
-  const std::vector<double> xbc =
-      Convolve({begin, begin + static_cast<std::ptrdiff_t>(convolved)});
+  const std::vector<double> xbc = Convolve({begin, begin + static_cast<std::ptrdiff_t>(convolved)});
   std::vector<double> output(channels_);
   for (size_t head = 0; head < sizes_.num_heads; ++head) {
     const size_t group = head / (sizes_.num_heads / sizes_.num_groups);
     const double* const b = &xbc[channels_ + group * sizes_.state_size];
     const double* const c = b + state_;
-    const double dt = std::log1p(std::exp(projected[channels_ + convolved + head] + dt_bias_[head]));
+    const double dt =
+        std::log1p(std::exp(projected[channels_ + convolved + head] + dt_bias_[head]));
     const double decay = std::exp(-std::exp(double{a_log_[head]}) * dt);
     for (size_t i = head * sizes_.head_dim; i < (head + 1) * sizes_.head_dim; ++i) {
       double* const state = &states_[i * sizes_.state_size];

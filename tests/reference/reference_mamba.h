@@ -34,10 +34,10 @@ class ReferenceMamba {
 
   const ReferenceConfig& config_;
   const ReferenceMambaSizes& sizes_;
-  const size_t channels_;       // Of all heads.
-  const size_t state_;          // B of all groups, and C of all groups.
-  const float* in_proj_;        // Gates, x, B, C and time steps.
-  const float* conv_;           // [channels + 2 * state, 1, kernel]
+  const size_t channels_;  // All heads have so many.
+  const size_t state_;     // B of all groups, and C of all groups.
+  const float* in_proj_;   // Gates, x, B, C and time steps.
+  const float* conv_;      // [channels + 2 * state, 1, kernel]
   const float* dt_bias_;
   const float* a_log_;
   const float* d_;

@@ -47,6 +47,8 @@ ReferenceMixture::ReferenceMixture(const ReferenceConfig& config, const std::str
                        find(expert + "w2.weight", {hidden, width}), width};
       }
       break;
+    case ReferenceExpertNames::kGptOss:  // ReferenceGptOssExperts.
+      break;
     case ReferenceExpertNames::kGranite: {
       const std::string block = prefix + "block_sparse_moe.";
       router_ = find(block + "router.layer.weight", {c.num_experts, hidden});

@@ -41,7 +41,7 @@ enum class ReferenceNames { kLlama, kLfm2, kLfm3 };
 
 // How checkpoints name experts: a tensor for each matrix of each, as Qwen's, Mixtral's or LFM2's
 // files, or one for all experts.
-enum class ReferenceExpertNames { kQwen, kMixtral, kGranite, kLfm2 };
+enum class ReferenceExpertNames { kQwen, kMixtral, kGranite, kLfm2, kGptOss };
 
 // The experts of a mixture.
 struct ReferenceExperts {
@@ -136,6 +136,9 @@ struct ReferenceConfig {
   bool attn_output_gate = false;
   ReferenceLinear linear;
   ReferenceMambaSizes mamba;
+  bool has_sinks = false;     // Each head of attention has a score for no position.
+  double swiglu_alpha = 0.0;  // gpt-oss's experts have it, and the next one.
+  double swiglu_limit = 0.0;
   // Queries at a position p are multiplied by 1 + b ln(1 + floor(p / query_scale_positions)).
   double query_scale_beta = 0.0;
   size_t query_scale_positions = 0;

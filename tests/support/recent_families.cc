@@ -13,10 +13,11 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::array<std::string_view, 13> kArchitectures = {"Ministral3ForCausalLM",
+constexpr std::array<std::string_view, 14> kArchitectures = {"Ministral3ForCausalLM",
                                                              "Mistral3ForConditionalGeneration",
                                                              "SmolVLMForConditionalGeneration",
                                                              "GraniteMoeHybridForCausalLM",
+                                                             "GptOssForCausalLM",
                                                              "Olmo3ForCausalLM",
                                                              "Exaone4ForCausalLM",
                                                              "Ernie4_5ForCausalLM",
@@ -103,6 +104,42 @@ json GraniteMambaMoe() {
                                  {"num_experts_per_tok", 3},
                                  {"intermediate_size", 48},
                                  {"mamba_n_groups", 1}});
+}
+
+// Activations are often at the limits.
+json GptOss() {
+  return Merged(SizesOf("GptOssForCausalLM", "gpt_oss", 4),
+                {{"intermediate_size", 48},
+                 {"sliding_window", 12},
+                 {"num_local_experts", 8},
+                 {"num_experts_per_tok", 3},
+                 {"attention_bias", true},
+                 {"swiglu_limit", 1.5},
+                 {"tie_word_embeddings", false},
+                 {"rope_theta", 150000.0},
+                 {"rope_scaling",
+                  {{"rope_type", "yarn"},
+                   {"factor", 32.0},
+                   {"beta_fast", 32.0},
+                   {"beta_slow", 1.0},
+                   {"truncate", false},
+                   {"original_max_position_embeddings", 32}}}});
+}
+
+json GptOssOther() {
+  json fields = GptOss();
+  fields.erase("rope_scaling");
+  fields.erase("rope_theta");
+  return Merged(fields,
+                {{"layer_types",
+                  {"full_attention", "sliding_attention", "sliding_attention", "full_attention"}},
+                 {"rope_parameters", {{"rope_type", "default"}, {"rope_theta", 10000.0}}},
+                 {"attention_bias", false},
+                 {"num_key_value_heads", 4},
+                 {"swiglu_alpha", 1.2},
+                 {"swiglu_limit", 7.0},
+                 {"num_experts_per_tok", 1},
+                 {"tie_word_embeddings", true}});
 }
 
 json Olmo3() {
@@ -232,7 +269,10 @@ class Lister {
     } else {
       AddAttention(layer + "self_attn.");
     }
-    if (Is("granitemoehybrid")) {
+    if (Is("gpt_oss")) {
+      Add(layer + "self_attn.sinks", {Size("num_attention_heads")});
+      AddGptOssExperts(layer + "mlp.");
+    } else if (Is("granitemoehybrid")) {
       AddExperts(layer + "block_sparse_moe.");
       AddFused(layer + "shared_mlp.input_linear", layer + "shared_mlp.output_linear",
                Size("shared_intermediate_size"));
@@ -266,6 +306,17 @@ class Lister {
     Add(module + "D", {heads});
     Add(module + "norm.weight", {channels});
     AddLinear(module + "out_proj", Size("hidden_size"), channels, has_bias);
+  }
+
+  void AddGptOssExperts(const std::string& module) {
+    const size_t experts = Size("num_local_experts");
+    const size_t hidden = Size("hidden_size");
+    const size_t width = Size("intermediate_size");
+    AddLinear(module + "router", experts, hidden, true);
+    Add(module + "experts.gate_up_proj", {experts, hidden, 2 * width});
+    Add(module + "experts.gate_up_proj_bias", {experts, 2 * width});
+    Add(module + "experts.down_proj", {experts, width, hidden});
+    Add(module + "experts.down_proj_bias", {experts, hidden});
   }
 
   // All experts in one tensor each.
@@ -402,6 +453,8 @@ std::vector<FamilyCheckpoint> RecentFamilies() {
           {"GraniteMamba", GraniteMamba().dump(), "granitehybrid"},
           {"GraniteMambaOther", GraniteMambaOther().dump(), ""},
           {"GraniteMambaMoe", GraniteMambaMoe().dump(), "granitehybrid"},
+          {"GptOss", GptOss().dump(), ""},
+          {"GptOssOther", GptOssOther().dump(), ""},
           {"Olmo3", Olmo3().dump(), "olmo2"},
           {"Olmo3TwoRopes", Merged(Olmo3(), two_ropes).dump(), ""},
           {"Exaone4", Exaone4().dump(), "exaone4"},

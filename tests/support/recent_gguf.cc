@@ -100,8 +100,8 @@ void AddRecentKeys(const std::string& architecture, const json& config, GgufWrit
   }
 }
 
-void ChangeRecentTensor(const std::string& architecture, const json& config,
-                        std::string_view name, reference::ReferenceTensor& tensor) {
+void ChangeRecentTensor(const std::string& architecture, const json& config, std::string_view name,
+                        reference::ReferenceTensor& tensor) {
   if (architecture != "granitehybrid" || !name.contains(".mamba.")) return;
   if (name.ends_with(".conv1d.weight")) tensor.shape.erase(tensor.shape.begin() + 1);
   if (name.ends_with(".A_log")) {
@@ -115,9 +115,9 @@ void ChangeRecentTensor(const std::string& architecture, const json& config,
 
 std::string RecentGgmlName(const std::string& architecture, const std::string& name) {
   constexpr std::string_view kLayers = "model.layers.";
-  for (const auto& [own, ggml] : {std::pair{".mamba.dt_bias", "ssm_dt.bias"},
-                                  std::pair{".mamba.A_log", "ssm_a"},
-                                  std::pair{".mamba.D", "ssm_d"}}) {
+  for (const auto& [own, ggml] :
+       {std::pair{".mamba.dt_bias", "ssm_dt.bias"}, std::pair{".mamba.A_log", "ssm_a"},
+        std::pair{".mamba.D", "ssm_d"}}) {
     const size_t at = name.find(own);
     if (architecture != "granitehybrid" || at == std::string::npos) continue;
     return std::format("blk.{}.{}", name.substr(kLayers.size(), at - kLayers.size()), ggml);

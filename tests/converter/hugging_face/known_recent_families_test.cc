@@ -129,15 +129,16 @@ TEST_F(KnownRecentFamiliesTest, Granite4WithMamba) {
                        {"rope_theta", 10000},
                        {"embedding_multiplier", 12},
                        {"tie_word_embeddings", true}};
-  const HfModel tiny = ReadModel(And(And(Published("GraniteMoeHybridForCausalLM", "granitemoehybrid",
-                                                   {1536, 512, 40, 12, 4, 100352, 131072}),
-                                         shared),
-                                     {{"attention_multiplier", 0.0078125},
-                                      {"logits_scaling", 6},
-                                      {"mamba_n_heads", 48},
-                                      {"num_experts_per_tok", 6},
-                                      {"num_local_experts", 64},
-                                      {"shared_intermediate_size", 1024}}));
+  const HfModel tiny =
+      ReadModel(And(And(Published("GraniteMoeHybridForCausalLM", "granitemoehybrid",
+                                  {1536, 512, 40, 12, 4, 100352, 131072}),
+                        shared),
+                    {{"attention_multiplier", 0.0078125},
+                     {"logits_scaling", 6},
+                     {"mamba_n_heads", 48},
+                     {"num_experts_per_tok", 6},
+                     {"num_local_experts", 64},
+                     {"shared_intermediate_size", 1024}}));
   EXPECT_EQ(tiny.config.num_experts, 64u);
   EXPECT_EQ(tiny.config.moe_intermediate_size, 512u);
   EXPECT_EQ(tiny.config.shared_expert_intermediate_size, 1024u);

@@ -15,6 +15,7 @@ using nlohmann::json;
 
 constexpr const char* kMinistral3 = "Ministral3ForCausalLM";
 constexpr const char* kGranite4 = "GraniteMoeHybridForCausalLM";
+constexpr const char* kGptOss = "GptOssForCausalLM";
 constexpr const char* kOlmo3 = "Olmo3ForCausalLM";
 constexpr const char* kExaone4 = "Exaone4ForCausalLM";
 constexpr const char* kErnie = "Ernie4_5ForCausalLM";
@@ -123,9 +124,12 @@ TEST_F(RecentFamiliesTest, Granite4HasLayersOfMamba) {
 }
 
 TEST_F(RecentFamiliesTest, Granite4MayBeAMixture) {
-  const json fields = {{"shared_intermediate_size", 32}, {"intermediate_size", 24},
-                       {"num_local_experts", 4},         {"layer_types", {"mamba", "attention"}},
-                       {"num_hidden_layers", 2},         {"hidden_size", 64},
+  const json fields = {{"shared_intermediate_size", 32},
+                       {"intermediate_size", 24},
+                       {"num_local_experts", 4},
+                       {"layer_types", {"mamba", "attention"}},
+                       {"num_hidden_layers", 2},
+                       {"hidden_size", 64},
                        {"mamba_n_heads", 8}};
   const ModelConfig config = ReadOf(kGranite4, fields);
   EXPECT_EQ(config.num_experts, 4u);
@@ -141,6 +145,40 @@ TEST_F(RecentFamiliesTest, Granite4MayBeAMixture) {
   EXPECT_EQ(ReadOf(kGranite4, absent).shared_expert_intermediate_size, 1024u);
   ExpectRefusedAs(kGranite4, With(fields, {{"num_local_experts", nullptr}}), "is null");
   ExpectRefusedAs(kGranite4, With(fields, {{"num_experts", 4}}), "num_experts is not used");
+}
+
+TEST_F(RecentFamiliesTest, GptOssHasSinksAndBiasedExperts) {
+  const json fields = {{"num_hidden_layers", 4},  {"num_local_experts", 8},
+                       {"intermediate_size", 48}, {"head_dim", 16},
+                       {"rope_theta", nullptr},   {"num_key_value_heads", 2}};
+  const ModelConfig config = ReadOf(kGptOss, fields);
+  EXPECT_TRUE(config.attn_sinks && config.router_bias && config.experts_bias);
+  EXPECT_TRUE(config.qkv_bias && config.o_bias && config.norm_topk_prob);
+  EXPECT_EQ(config.num_experts_per_tok, 4u);
+  EXPECT_EQ(config.moe_intermediate_size, 48u);
+  EXPECT_EQ(config.swiglu_alpha, 1.702f);
+  EXPECT_EQ(config.swiglu_limit, 7.0f);
+  // Every other layer has a window, beginning with the first.
+  EXPECT_EQ(config.layer_kind(0).sliding_window, 128u);
+  EXPECT_EQ(config.layer_kind(1).sliding_window, 0u);
+  // Without parameters of rope, those of the class.
+  for (const size_t layer : {0, 1}) {
+    EXPECT_EQ(config.layer_kind(layer).rope_theta, 150000.0f);
+    EXPECT_EQ(config.layer_kind(layer).rope_scaling.type, RopeScaling::Type::kYarn);
+    EXPECT_EQ(config.layer_kind(layer).rope_scaling.factor, 32.0f);
+    EXPECT_FALSE(config.layer_kind(layer).rope_scaling.truncate);
+  }
+  EXPECT_FALSE(ReadOf(kGptOss, With(fields, {{"attention_bias", false}})).qkv_bias);
+  const auto expect_refused = [&](const json& more, std::string_view reason) {
+    ExpectRefusedAs(kGptOss, With(fields, more), reason);
+  };
+  expect_refused({{"swiglu_limit", 0.0}}, "swiglu_limit is 0");
+  expect_refused({{"swiglu_alpha", -1.0}}, "swiglu_alpha is -1");
+  expect_refused({{"swiglu_limit", nullptr}}, "swiglu_limit is null");
+  expect_refused({{"attention_bias", nullptr}}, "attention_bias is null");
+  expect_refused({{"hidden_act", "gelu"}}, "hidden_act is not silu");
+  expect_refused({{"num_experts", 4}}, "contradicts num_local_experts");
+  expect_refused({{"quantization_config", {{"quant_method", "mxfp4"}}}}, "quantization_config");
 }
 
 TEST_F(RecentFamiliesTest, Olmo3ScalesOnlyLayersWithoutAWindow) {
