@@ -56,7 +56,7 @@ enum class TensorRole : uint8_t {
   kLinearOutProj,
   kMambaInProj,      // The gates of the output, then inputs of heads, keys and queries.
   kMambaDtProj,      // A row for the time step of each head.
-  kMambaInBias,      // Of kMambaInProj, then of kMambaDtProj.
+  kMambaInBias,      // For kMambaInProj, then for kMambaDtProj.
   kMambaConvWeight,  // [mamba_d_conv][mamba_conv_channels], as kConvWeight.
   kMambaConvBias,
   kMambaDtBias,
