@@ -11,13 +11,15 @@ namespace cria {
 namespace {
 
 // The ends of names of tensors whose products are added to the hidden state.
-constexpr std::array<std::string_view, 7> kWritersOfHiddenState = {".o_proj.weight",
+constexpr std::array<std::string_view, 9> kWritersOfHiddenState = {".o_proj.weight",
                                                                    ".o_proj.bias",
                                                                    ".down_proj.weight",
                                                                    ".down_proj.bias",
                                                                    ".conv.out_proj.weight",
                                                                    ".conv.out_proj.bias",
-                                                                   ".linear_attn.out_proj.weight"};
+                                                                   ".linear_attn.out_proj.weight",
+                                                                   ".mamba.out_proj.weight",
+                                                                   ".mamba.out_proj.bias"};
 
 // What linear attention reads is normalized without this.
 constexpr std::string_view kNormWithoutOne = ".linear_attn.norm.weight";

@@ -33,6 +33,12 @@ std::vector<Fused> FusedMatrices(const ModelConfig& config) {
                      {{"self_attn.q_proj.weight", config.head_dim},
                       {"self_attn.gate_proj.weight", config.head_dim}}});
   }
+  if (config.has_mamba()) {
+    fused.push_back({"mamba.in_proj.weight",
+                     1,
+                     {{"mamba.in_proj.weight", static_cast<uint32_t>(config.mamba_in_channels())},
+                      {"mamba.dt_proj.weight", config.mamba_n_heads}}});
+  }
   if (!config.has_linear_attention()) return fused;
   const auto keys = static_cast<uint32_t>(config.linear_key_channels());
   const auto values = static_cast<uint32_t>(config.linear_value_channels());
@@ -129,7 +135,7 @@ class Splitter {
 
 Status SplitLinearAttention(Checkpoint& checkpoint) {
   const ModelConfig& config = checkpoint.config;
-  if (!config.attn_output_gate && !config.has_linear_attention()) return {};
+  if (!config.attn_output_gate && !config.has_linear_attention() && !config.has_mamba()) return {};
   return Splitter(checkpoint).Split();
 }
 

@@ -37,7 +37,8 @@ Status TransposeTaps(Checkpoint& checkpoint) {
   const ModelConfig& config = checkpoint.config;
   const Convolution convolutions[] = {
       {".conv.conv.weight", config.hidden_size, config.conv_L_cache},
-      {".linear_attn.conv1d.weight", config.linear_conv_channels(), config.linear_conv_kernel_dim}};
+      {".linear_attn.conv1d.weight", config.linear_conv_channels(), config.linear_conv_kernel_dim},
+      {".mamba.conv1d.weight", config.mamba_conv_channels(), config.mamba_d_conv}};
   for (auto& [name, source] : checkpoint.tensors) {
     for (const Convolution& convolution : convolutions) {
       if (convolution.taps == 0 || !name.ends_with(convolution.name)) continue;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 #include <optional>
+#include <string_view>
 
 #include "core/format.h"
 #include "core/numeric.h"
@@ -200,10 +201,16 @@ ColumnBlocks ColumnBlocks::Of(const ModelFile& model) {
 Result<std::vector<RankShare>> Divide(const ModelConfig& config, const ColumnBlocks& blocks,
                                       std::span<const double> weights) {
   CRIA_RETURN_IF_ERROR(CheckWeights(weights));
-  if (config.has_linear_attention() || config.attn_output_gate) {
-    return Fail(ErrorCode::kUnsupported,
-                Format("models with {} cannot be divided among ranks yet; start one rank",
-                       config.has_linear_attention() ? "linear_attention" : "attn_output_gate"));
+  const std::string_view refused = config.has_linear_attention() ? "linear_attention"
+                                   : config.has_mamba()          ? "mamba"
+                                   : config.attn_output_gate     ? "attn_output_gate"
+                                   : config.attn_sinks           ? "attn_sinks"
+                                   : config.experts_bias         ? "experts_bias"
+                                                                 : "";
+  if (!refused.empty()) {
+    return Fail(
+        ErrorCode::kUnsupported,
+        Format("models with {} cannot be divided among ranks yet; start one rank", refused));
   }
   if (const std::string_view feature = UndividedFeature(config); !feature.empty()) {
     return Fail(

@@ -177,6 +177,20 @@ TensorSlice TensorSlice::Of(const TensorSpec& spec, const ModelConfig& config,
     case TensorRole::kDenseOutputNorm:
     case TensorRole::kExpertsNorm:
     case TensorRole::kExpertsOutputNorm:
+    case TensorRole::kMambaInProj:
+    case TensorRole::kMambaDtProj:
+    case TensorRole::kMambaInBias:
+    case TensorRole::kMambaConvWeight:
+    case TensorRole::kMambaConvBias:
+    case TensorRole::kMambaDtBias:
+    case TensorRole::kMambaDecayRate:
+    case TensorRole::kMambaD:
+    case TensorRole::kMambaNorm:
+    case TensorRole::kMambaOutProj:
+    case TensorRole::kMambaOutBias:
+    case TensorRole::kAttnSinks:
+    case TensorRole::kExpertsGateUpBias:
+    case TensorRole::kExpertsDownBias:
       break;
   }
   return slice;

@@ -93,6 +93,7 @@ void SetModel(const ModelFile& part, RowMaker& row) {
   const LayerKind& kind = file.config().layer_kind(0);
   const TensorRole first = kind.short_conv         ? TensorRole::kConvInProj
                            : kind.linear_attention ? TensorRole::kLinearInProj
+                           : kind.mamba            ? TensorRole::kMambaInProj
                                                    : TensorRole::kQkvProj;
   const Scheme scheme = file.tensor(first, 0).layout.scheme;
   row.Set("model_filename", file.path());

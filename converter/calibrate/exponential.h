@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 
 #include "converter/quantize/scale_search.h"
@@ -59,5 +60,26 @@ inline float NormalDistribution(float x) {
 
 // Exponential takes at most 88; for a smaller x, the result is as good as 0 anyway.
 inline float Sigmoid(float x) { return 1.0f / (1.0f + Exponential(std::min(-x, 88.0f))); }
+
+// ln(x) for x of at least 1, from the series of atanh. The C library's last bits depend on the
+// processor.
+inline double Logarithm(double x) {
+  int exponent = 0;
+  const double mantissa = std::frexp(x, &exponent);  // [0.5, 1)
+  const double ratio = (mantissa - 1.0) / (mantissa + 1.0);
+  const double square = ratio * ratio;
+  double term = ratio;
+  double sum = 0.0;
+  for (int i = 1; i < 40; i += 2) {
+    sum += term / i;
+    term *= square;
+  }
+  return 2.0 * sum + exponent * 0.69314718055994531;
+}
+
+// log(1 + e^x).
+inline float Softplus(float x) {
+  return x > 20.0f ? x : static_cast<float>(Logarithm(1.0 + double{Exponential(x)}));
+}
 
 }  // namespace cria

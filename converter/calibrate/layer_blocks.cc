@@ -3,10 +3,12 @@
 #include <memory>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "converter/calibrate/expert_parts.h"
 #include "converter/calibrate/layer_steps.h"
 #include "converter/calibrate/linear_attention_steps.h"
+#include "converter/calibrate/mamba_steps.h"
 #include "model/rope_table.h"
 
 namespace cria {
@@ -26,6 +28,7 @@ class BlockMaker {
     AttentionWeights norms;
     CRIA_ASSIGN_OR_RETURN(norms.q_norm, ReadVector(Find(TensorRole::kQNorm)));
     CRIA_ASSIGN_OR_RETURN(norms.k_norm, ReadVector(Find(TensorRole::kKNorm)));
+    CRIA_ASSIGN_OR_RETURN(norms.sinks, ReadVector(Find(TensorRole::kAttnSinks)));
     const auto attention = std::make_shared<const AttentionWeights>(std::move(norms));
     const LayerKind& kind = config_.layer_kind(layer_);
     const auto rope =
@@ -98,10 +101,37 @@ class BlockMaker {
         .gate = Find(TensorRole::kLinearBaProj)};
   }
 
+  Result<Block> Mamba() const {
+    MambaWeights read;
+    CRIA_ASSIGN_OR_RETURN(read.in_bias, ReadVector(Find(TensorRole::kMambaInBias)));
+    CRIA_ASSIGN_OR_RETURN(read.taps, ReadVector(Find(TensorRole::kMambaConvWeight)));
+    CRIA_ASSIGN_OR_RETURN(read.conv_bias, ReadVector(Find(TensorRole::kMambaConvBias)));
+    CRIA_ASSIGN_OR_RETURN(read.dt_bias, ReadVector(Find(TensorRole::kMambaDtBias)));
+    CRIA_ASSIGN_OR_RETURN(read.decay_rates, ReadVector(Find(TensorRole::kMambaDecayRate)));
+    CRIA_ASSIGN_OR_RETURN(read.direct, ReadVector(Find(TensorRole::kMambaD)));
+    CRIA_ASSIGN_OR_RETURN(read.norm, ReadVector(Find(TensorRole::kMambaNorm)));
+    const auto weights = std::make_shared<const MambaWeights>(std::move(read));
+    return Block{
+        .norm = Find(TensorRole::kInputLayernorm),
+        .output_norm = Find(TensorRole::kAttentionOutputNorm),
+        .first = Find(TensorRole::kMambaInProj),
+        .first_bias = nullptr,  // It has rows of the time steps, too.
+        .second = Find(TensorRole::kMambaOutProj),
+        .second_bias = Find(TensorRole::kMambaOutBias),
+        .inner_channels = config_.mamba_channels(),
+        .inner =
+            [&config = config_, &threads = threads_, weights, window_tokens = window_tokens_](
+                MatrixView projected, ConstMatrixView steps, MatrixView output) {
+              RunMamba(threads, config, *weights, window_tokens, projected, steps, output);
+            },
+        .gate = Find(TensorRole::kMambaDtProj)};
+  }
+
   // Attention, or what a layer has in its place.
   Result<Block> Mixer() const {
     const LayerKind& kind = config_.layer_kind(layer_);
     if (kind.short_conv) return ShortConvolution();
+    if (kind.mamba) return Mamba();
     return kind.linear_attention ? LinearAttention() : Attention();
   }
 
@@ -122,7 +152,7 @@ class BlockMaker {
     return block;
   }
 
-  Mixture Experts() const {
+  Result<Mixture> Experts() const {
     Mixture mixture;
     mixture.norm = Find(TensorRole::kPostAttentionLayernorm);
     mixture.output_norm = Find(TensorRole::kMlpOutputNorm);
@@ -136,6 +166,12 @@ class BlockMaker {
     for (size_t i = 0; i < config_.num_experts; ++i) {
       mixture.experts.push_back(GatedBlock(&mixture.first[i], &mixture.second[i]));
     }
+    mixture.down_bias = Find(TensorRole::kExpertsDownBias);
+    CRIA_ASSIGN_OR_RETURN(std::vector<float> biases,
+                          ReadVector(Find(TensorRole::kExpertsGateUpBias)));
+    if (!biases.empty() || config_.swiglu_limit != 0.0f) {
+      ClampExperts(std::make_shared<const std::vector<float>>(std::move(biases)), mixture);
+    }
     if (config_.shared_expert_intermediate_size != 0) {
       mixture.shared = GatedBlock(Find(TensorRole::kSharedExpertGateUpProj),
                                   Find(TensorRole::kSharedExpertDownProj));
@@ -146,6 +182,22 @@ class BlockMaker {
  private:
   PlannedTensor* Find(TensorRole role) const {
     return FindTensor(plan_, role, static_cast<int>(layer_));
+  }
+
+  // Gives experts the biases of gate and up, unless these are empty, and gpt-oss's activation.
+  void ClampExperts(const std::shared_ptr<const std::vector<float>>& biases,
+                    Mixture& mixture) const {
+    const size_t channels = 2 * size_t{config_.moe_intermediate_size};
+    for (size_t i = 0; i < mixture.experts.size(); ++i) {
+      mixture.experts[i].inner = [&config = config_, &threads = threads_, biases, i, channels](
+                                     MatrixView gate_up, ConstMatrixView /*gates*/,
+                                     MatrixView output) {
+        if (!biases->empty()) AddBias(std::span(*biases).subspan(i * channels, channels), gate_up);
+        if (config.swiglu_limit == 0.0f)
+          return Activate(threads, config.hidden_act, gate_up, output);
+        ActivateClamped(threads, config.swiglu_alpha, config.swiglu_limit, gate_up, output);
+      };
+    }
   }
 
   // As an expert has it: neither biases nor a norm of the outputs.
@@ -184,7 +236,7 @@ Result<LayerBlocks> MakeLayerBlocks(const ModelConfig& config, const ThreadPool&
   CRIA_ASSIGN_OR_RETURN(Block mixer, maker.Mixer());
   made.blocks.push_back(std::move(mixer));
   if (config.is_mixture(layer)) {
-    made.mixture = maker.Experts();
+    CRIA_ASSIGN_OR_RETURN(made.mixture, maker.Experts());
   } else {
     made.blocks.push_back(maker.DenseFeedForward());
   }

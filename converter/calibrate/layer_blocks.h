@@ -26,8 +26,9 @@ struct Mixture {
   PlannedTensor* norm = nullptr;         // The inputs' norm, or null.
   PlannedTensor* output_norm = nullptr;  // Or null.
   PlannedTensor* router = nullptr;
-  PlannedTensor* router_bias = nullptr;  // Null if there is none, like the next one.
+  PlannedTensor* router_bias = nullptr;  // Null if there is none, like the next two.
   PlannedTensor* shared_gate = nullptr;  // The shared expert's.
+  PlannedTensor* down_bias = nullptr;    // What all experts add to their outputs.
   std::vector<Block> experts;
   std::optional<Block> shared;  // The expert that all rows read.
 

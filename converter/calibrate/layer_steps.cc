@@ -56,12 +56,24 @@ void Rotate(std::span<float> head, const float* cosines, const float* sines) {
   }
 }
 
-// Turns the scores of row `query` into weights with a sum of 1: zeros for positions after it, and
-// for those that its window has left.
-void SoftMax(size_t query, size_t sliding_window, float factor, std::span<float> scores) {
+// Leaves a part of the sum of weights, which are those of scores of which `largest` is the largest,
+// to a sink. The largest weight is one divided by the sum of exponentials.
+void LeaveToSink(float sink, float largest, std::span<float> weights) {
+  const float sum = 1.0f / std::ranges::max(weights);
+  const float factor = sum / (sum + Exponential(std::min(sink - largest, 88.0f)));
+  for (float& weight : weights) weight *= factor;
+}
+
+// Turns the scores of row `query` into weights with a sum of 1, or less if there is a sink: zeros
+// for positions after it, and for those that its window has left.
+void SoftMax(size_t query, size_t sliding_window, float factor, const float* sink,
+             std::span<float> scores) {
   const size_t first =
       sliding_window == 0 || query < sliding_window ? 0 : query + 1 - sliding_window;
-  SoftMaxRow(factor, scores.subspan(first, query + 1 - first));
+  const std::span<float> seen = scores.subspan(first, query + 1 - first);
+  const float largest = sink == nullptr ? 0.0f : std::ranges::max(seen) * factor;
+  SoftMaxRow(factor, seen);
+  if (sink != nullptr) LeaveToSink(*sink, largest, seen);
   std::ranges::fill(scores.first(first), 0.0f);
   std::ranges::fill(scores.subspan(query + 1), 0.0f);
 }
@@ -146,7 +158,7 @@ void Attend(const ThreadPool& threads, const ModelConfig& config, const LayerKin
       }
       for (size_t row = 0; row < count; ++row) {
         SoftMax(first + row, kind.sliding_window, cap != 0.0f ? 1.0f : factor,
-                scores.view().row(row));
+                weights.sinks.empty() ? nullptr : &weights.sinks[head], scores.view().row(row));
       }
       const MatrixView out =
           output.Rows(first_row + first, count).Columns(head * head_dim, head_dim);
@@ -198,6 +210,18 @@ void Activate(const ThreadPool& threads, HiddenAct act, ConstMatrixView gate_up,
       return;
     }
     for (size_t i = 0; i < size; ++i) output(row, i) = up[i] * Gelu(act, gate[i]);
+  });
+}
+
+void ActivateClamped(const ThreadPool& threads, float alpha, float limit, ConstMatrixView gate_up,
+                     MatrixView output) {
+  const size_t size = output.columns;
+  ForEachRow(threads, output.rows, [&](size_t row) {
+    for (size_t i = 0; i < size; ++i) {
+      const float gate = std::min(gate_up(row, i), limit);
+      const float up = std::clamp(gate_up(row, size + i), -limit, limit);
+      output(row, i) = (up + 1.0f) * gate * Sigmoid(alpha * gate);
+    }
   });
 }
 

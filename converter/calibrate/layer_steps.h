@@ -26,6 +26,7 @@ void AddBias(std::span<const float> bias, MatrixView rows);
 struct AttentionWeights {
   std::vector<float> q_norm;  // [head_dim], or [query_channels] if it is joint, or empty.
   std::vector<float> k_norm;  // The keys' norm.
+  std::vector<float> sinks;   // [num_attention_heads], or empty.
 };
 
 // The cosines and sines of a kind of layers; empty for layers without rope.
@@ -55,6 +56,10 @@ void Convolve(const ThreadPool& threads, std::span<const float> taps, std::span<
 // What down_proj reads, [rows, intermediate_size], from the products with gate_up_proj and their
 // bias, [rows, 2 * intermediate_size]: up * act(gate).
 void Activate(const ThreadPool& threads, HiddenAct act, ConstMatrixView gate_up, MatrixView output);
+
+// The same with gpt-oss's activation, as ops::ClampedSwiGlu computes it.
+void ActivateClamped(const ThreadPool& threads, float alpha, float limit, ConstMatrixView gate_up,
+                     MatrixView output);
 
 // Writes act(up), [rows, intermediate_size], for a feed-forward without a gate. `xielu` has the
 // numbers of the layer, if the activation has any.

@@ -11,26 +11,6 @@
 namespace cria {
 namespace {
 
-// ln(x) for x of at least 1, from the series of atanh. The C library's last bits depend on the
-// processor.
-double Logarithm(double x) {
-  int exponent = 0;
-  const double mantissa = std::frexp(x, &exponent);  // [0.5, 1)
-  const double ratio = (mantissa - 1.0) / (mantissa + 1.0);
-  const double square = ratio * ratio;
-  double term = ratio;
-  double sum = 0.0;
-  for (int i = 1; i < 40; i += 2) {
-    sum += term / i;
-    term *= square;
-  }
-  return 2.0 * sum + exponent * 0.69314718055994531;
-}
-
-float Softplus(float x) {
-  return x > 20.0f ? x : static_cast<float>(Logarithm(1.0 + double{Exponential(x)}));
-}
-
 // Makes the sum of squares 1, but for what keeps zeros, and multiplies by `factor`.
 void NormalizeHead(std::span<float> head, float factor) {
   double sum = 1e-6;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "converter/calibrate/exponential.h"
+#include "converter/calibrate/layer_steps.h"
 
 namespace cria {
 namespace {
@@ -58,16 +59,19 @@ Result<MixtureSteps> MixtureSteps::Read(const Mixture& mixture, const ModelConfi
   CRIA_ASSIGN_OR_RETURN(steps.router_, ReadMatrix(*mixture.router));
   CRIA_ASSIGN_OR_RETURN(steps.router_bias_, ReadVector(mixture.router_bias));
   CRIA_ASSIGN_OR_RETURN(steps.shared_gate_, ReadVector(mixture.shared_gate));
+  CRIA_ASSIGN_OR_RETURN(steps.down_bias_, ReadVector(mixture.down_bias));
   return steps;
 }
 
 void MixtureSteps::Route(const Matrix& inputs, size_t first_row,
                          std::span<WeightedRows> blocks) const {
-  const Matrix scores = Multiply(*threads_, inputs, router_);
+  Matrix scores = Multiply(*threads_, inputs, router_);
+  if (config_->router_bias) AddBias(router_bias_, scores.view());
   const size_t chosen = config_->num_experts_per_tok;
-  const LargestChoice choice = {.normalize = config_->norm_topk_prob,
-                                .has_sigmoids = config_->scoring_func == ScoringFunc::kSigmoid,
-                                .bias = router_bias_};
+  const LargestChoice choice = {
+      .normalize = config_->norm_topk_prob,
+      .has_sigmoids = config_->scoring_func == ScoringFunc::kSigmoid,
+      .bias = config_->router_bias ? std::span<const float>() : std::span(router_bias_)};
   std::vector<uint32_t> experts(chosen);
   std::vector<float> weights(chosen);
   for (size_t row = 0; row < inputs.rows(); ++row) {
@@ -102,10 +106,12 @@ Matrix MixturePass::InputsOf(size_t block) const {
 
 void MixturePass::Add(size_t block, const Matrix& products) {
   const WeightedRows& weighted = blocks_[block];
+  const std::span<const float> bias = steps_->OutputBias(block);
   for (size_t i = 0; i < weighted.rows.size(); ++i) {
     const std::span<float> sum = sum_.view().row(weighted.rows[i]);
     const std::span<const float> addend = products.view().row(i);
     for (size_t j = 0; j < sum.size(); ++j) sum[j] += weighted.weights[i] * addend[j];
+    for (size_t j = 0; j < bias.size(); ++j) sum[j] += weighted.weights[i] * bias[j];
   }
 }
 

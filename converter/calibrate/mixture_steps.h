@@ -49,6 +49,12 @@ class MixtureSteps {
   void AddOutputs(Matrix sum, Matrix& hidden) const { frame_.AddOutputs(std::move(sum), hidden); }
 
   const Mixture& mixture() const { return *mixture_; }
+  // What is added to a block's outputs before their weights; empty if there is nothing.
+  std::span<const float> OutputBias(size_t block) const {
+    const size_t size = router_.columns();
+    if (down_bias_.empty() || block >= mixture_->experts.size()) return {};
+    return std::span(down_bias_).subspan(block * size, size);
+  }
 
  private:
   MixtureSteps(const Mixture& mixture, const ModelConfig& config, const ThreadPool& threads,
@@ -60,8 +66,9 @@ class MixtureSteps {
   const ThreadPool* threads_;
   BlockSteps frame_;                // The norms.
   Matrix router_;                   // [experts, hidden_size]
-  std::vector<float> router_bias_;  // Empty if there is none, like the next one.
+  std::vector<float> router_bias_;  // Empty if there is none, like the next two.
   std::vector<float> shared_gate_;
+  std::vector<float> down_bias_;  // [experts][hidden_size]
 };
 
 // Rows on their way through a mixture, block after block.

@@ -52,14 +52,16 @@ Result<bool> RotatePlan(const ModelConfig& config, FilePlan& plan) {
   const std::array<Half, 2> halves = {
       {{TensorRole::kInputLayernorm,
         {TensorRole::kQkvProj, TensorRole::kAttentionGate, TensorRole::kConvInProj,
-         TensorRole::kLinearInProj, TensorRole::kLinearBaProj},
-        {TensorRole::kOProj, TensorRole::kConvOutProj, TensorRole::kLinearOutProj},
-        {TensorRole::kOBias, TensorRole::kConvOutBias}},
+         TensorRole::kLinearInProj, TensorRole::kLinearBaProj, TensorRole::kMambaInProj,
+         TensorRole::kMambaDtProj},
+        {TensorRole::kOProj, TensorRole::kConvOutProj, TensorRole::kLinearOutProj,
+         TensorRole::kMambaOutProj},
+        {TensorRole::kOBias, TensorRole::kConvOutBias, TensorRole::kMambaOutBias}},
        {TensorRole::kPostAttentionLayernorm,
         {TensorRole::kGateUpProj, TensorRole::kRouter, TensorRole::kExpertsGateUpProj,
          TensorRole::kSharedExpertGateUpProj, TensorRole::kSharedExpertGate},
         {TensorRole::kDownProj, TensorRole::kExpertsDownProj, TensorRole::kSharedExpertDownProj},
-        {TensorRole::kDownBias}}}};
+        {TensorRole::kDownBias, TensorRole::kExpertsDownBias}}}};
   for (size_t layer = 0; layer < config.num_hidden_layers; ++layer) {
     const auto find = [&](const std::vector<TensorRole>& roles) {
       std::vector<PlannedTensor*> found;
@@ -79,7 +81,7 @@ Result<bool> RotatePlan(const ModelConfig& config, FilePlan& plan) {
       }
       for (PlannedTensor* const writer : find(half.writers)) writer->rotates_outputs = true;
       for (PlannedTensor* const bias : find(half.writer_biases)) {
-        bias->parts.front().is_rotated = true;
+        for (MappedPart& part : bias->parts) part.is_rotated = true;
       }
     }
   }

@@ -212,6 +212,12 @@ Half AttentionOf(FilePlan& plan, const ModelConfig& config, int layer) {
             .readers = {.quantized = {in_proj}, .in_f32 = {find(TensorRole::kLinearBaProj)}},
             .pairs = {}};
   }
+  // The states, the gates and the norm are between those of Mamba.
+  if (PlannedTensor* const in_proj = find(TensorRole::kMambaInProj)) {
+    return {.norm = find(TensorRole::kInputLayernorm),
+            .readers = {.quantized = {in_proj}, .in_f32 = {find(TensorRole::kMambaDtProj)}},
+            .pairs = {}};
+  }
   PlannedTensor* const qkv = find(TensorRole::kQkvProj);
   NormReaders readers = {{qkv}};
   if (PlannedTensor* const gate = find(TensorRole::kAttentionGate)) readers.in_f32 = {gate};
@@ -250,7 +256,8 @@ Half FeedForwardOf(FilePlan& plan, const ModelConfig& config, int layer) {
     // Experts beside a dense feed-forward have a norm of their own.
     const bool reads_norm = !is_beside || roles.writer == TensorRole::kGateUpProj;
     if (reads_norm) half.readers.quantized.push_back(writer);
-    if (config.ungated_mlp) continue;
+    // What a limit, or a bias, changes is no multiple either.
+    if (config.ungated_mlp || config.swiglu_limit != 0.0f || config.experts_bias) continue;
     PlannedTensor* const reader = find(roles.reader);
     for (size_t i = 0; i < reader->parts.size(); ++i) {
       half.pairs.push_back({.writer = writer,

@@ -76,7 +76,7 @@ constexpr std::array kGgufArchitectures = {
                      .hugging_face = "SmolLM3ForCausalLM",
                      .is_interleaved = true,
                      .no_rope_layer_interval = 4},
-    // Models of Granite 4.0 that are neither mixtures nor have Mamba's layers have it, too.
+    // Models of Granite 4.0 that are neither mixtures nor have layers of Mamba have it, too.
     GgufArchitecture{.name = "granite",
                      .hugging_face = "GraniteForCausalLM",
                      .is_interleaved = true,
@@ -86,6 +86,8 @@ constexpr std::array kGgufArchitectures = {
                      .hugging_face = "GraniteMoeHybridForCausalLM",
                      .is_interleaved = true,
                      .has_rope_switch = true,
+                     .mixture = "GraniteMoeHybridForCausalLM",
+                     .shared_mixture = "GraniteMoeHybridForCausalLM",
                      .has_mamba = true,
                      .own_keys = kGraniteKeys},
     // And OLMo 3, whose layers with a window have frequencies that are not scaled.

@@ -60,7 +60,7 @@ struct GgufArchitecture {
   // the output in the others; norms' names differ, too.
   bool has_linear_attention = false;
   bool has_tiled_value_heads = false;
-  // Layers without heads of keys and values are Mamba's, which are refused.
+  // Layers without heads of keys and values are those of Mamba-2; the model may be a mixture.
   bool has_mamba = false;
   bool is_gemma4 = false;  // The keys and tensors of gguf_gemma4.h.
   // Keys that are used, although they are refused for other architectures.

@@ -40,7 +40,9 @@ struct TensorName {
 };
 // Without a suffix; and with one that the other name does not have.
 constexpr std::string_view kGgmlDecayRate = "ssm_a";
+constexpr std::string_view kGgmlDirect = "ssm_d";
 constexpr std::string_view kGgmlDtBias = "ssm_dt";
+constexpr std::string_view kGgmlStateNorm = "ssm_norm";
 
 constexpr std::array kModelNames = {
     TensorName{"token_embd", "model.embed_tokens"},
@@ -94,7 +96,7 @@ constexpr std::array kLinearAttentionNames = {
     TensorName{"ssm_alpha", "linear_attn.in_proj_a"},
     TensorName{"ssm_ba", "linear_attn.in_proj_ba"},
     TensorName{"ssm_conv1d", "linear_attn.conv1d"},
-    TensorName{"ssm_norm", "linear_attn.norm"},
+    TensorName{kGgmlStateNorm, "linear_attn.norm"},
     TensorName{"ssm_out", "linear_attn.out_proj"},
     TensorName{kGgmlDecayRate, "linear_attn.A_log"},
     TensorName{kGgmlDtBias, "linear_attn.dt_bias"},
@@ -117,6 +119,13 @@ constexpr std::array kGemma4Names = {
     TensorName{"pre_ffw_norm_2.weight", "pre_feedforward_layernorm_2.weight"},
     TensorName{"post_ffw_norm_2.weight", "post_feedforward_layernorm_2.weight"},
 };
+// These names are added for architectures with Mamba.
+constexpr std::array kMambaNames = {
+    TensorName{"ssm_in", "mamba.in_proj"},     TensorName{"ssm_conv1d", "mamba.conv1d"},
+    TensorName{kGgmlDecayRate, "mamba.A_log"}, TensorName{kGgmlDirect, "mamba.D"},
+    TensorName{kGgmlDtBias, "mamba.dt_bias"},  TensorName{kGgmlStateNorm, "mamba.norm"},
+    TensorName{"ssm_out", "mamba.out_proj"},
+};
 // Not of layers: of the last norm, not of one behind the embedding.
 constexpr std::array kShortConvModelNames = {TensorName{"token_embd_norm", "model.norm"}};
 // The same, for architectures with fused projections.
@@ -124,6 +133,11 @@ constexpr std::array kFusedNames = {
     TensorName{"attn_qkv", "self_attn.qkv_proj"},
     TensorName{"ffn_up", "mlp.gate_up_proj"},
 };
+
+// Vectors that Mamba's files have as matrices, of one column or a row for each group.
+bool IsOfStates(std::string_view module) {
+  return module == kGgmlDecayRate || module == kGgmlDirect || module == kGgmlStateNorm;
+}
 
 bool IsInterleaved(std::string_view module) { return module == "attn_q" || module == "attn_k"; }
 
@@ -144,6 +158,7 @@ std::string_view RenameModule(std::string_view module, bool is_of_layer,
   if (renamed.empty() && architecture.has_fused_projections) renamed = find(kFusedNames);
   if (renamed.empty() && architecture.has_short_conv) renamed = find(kShortConvNames);
   if (renamed.empty() && architecture.has_linear_attention) renamed = find(kLinearAttentionNames);
+  if (renamed.empty() && architecture.has_mamba) renamed = find(kMambaNames);
   return renamed.empty() ? find(kLayerNames) : renamed;
 }
 
@@ -154,8 +169,9 @@ struct RenamedTensor {
 };
 RenamedTensor Rename(std::string_view name, const GgufArchitecture& architecture) {
   // ".weight" or ".bias"
-  const size_t suffix =
-      name.ends_with(Format(".{}", kGgmlDecayRate)) ? name.size() : name.rfind('.');
+  const bool has_none =
+      name.ends_with(Format(".{}", kGgmlDecayRate)) || name.ends_with(Format(".{}", kGgmlDirect));
+  const size_t suffix = has_none ? name.size() : name.rfind('.');
   if (suffix == std::string_view::npos) return {std::string(name), ""};
   std::string_view module = name.substr(0, suffix);
   std::string prefix;
@@ -278,8 +294,16 @@ void ReadWhatTensorsTell(Checkpoint& checkpoint) {
   ModelConfig& config = checkpoint.config;
   config.tie_word_embeddings = !has("lm_head.weight");
   config.layer_scalar = has("model.layers.0.layer_scalar");
-  if (has("model.layers.0.self_attn.q_proj.bias")) config.qkv_bias = true;
-  config.o_bias = has("model.layers.0.self_attn.o_proj.bias");
+  const auto is_attention = [&](size_t i) { return config.layer_kind(i).has_attention(); };
+  size_t attention = 0;
+  size_t mamba = 0;
+  const size_t num_layers = std::min(config.num_hidden_layers, kMaxHiddenLayers);
+  while (attention + 1 < num_layers && !is_attention(attention)) ++attention;
+  while (mamba + 1 < num_layers && is_attention(mamba)) ++mamba;
+  const std::string mixer = Format("model.layers.{}.self_attn.", attention);
+  if (has(mixer + "q_proj.bias")) config.qkv_bias = true;
+  config.o_bias = has(mixer + "o_proj.bias");
+  config.mamba_conv_bias = has(Format("model.layers.{}.mamba.conv1d.bias", mamba));
   config.mlp_bias = has("model.layers.0.mlp.up_proj.bias");
   if (config.num_experts == 0) return;
   std::vector<LayerKind> layers;
@@ -323,6 +347,8 @@ Result<Checkpoint> OpenGgufCheckpoint(const std::filesystem::path& path) {
       tensor.interleaved_head_dim = checkpoint.config.head_dim;
       tensor.interleaved_channels = checkpoint.config.rotary_dim;
     }
+    if (architecture.has_mamba && IsOfStates(renamed.module))
+      tensor.shape = {tensor.num_elements()};
     // It is one row of a matrix elsewhere.
     if (renamed.module == "ffn_gate_inp_shexp" && tensor.shape.size() == 1) {
       tensor.shape.insert(tensor.shape.begin(), 1);
@@ -337,7 +363,7 @@ Result<Checkpoint> OpenGgufCheckpoint(const std::filesystem::path& path) {
         Format("the part of the file that drafts tokens ({} tensors) is left out", num_left_out));
   }
   if (architecture.has_fused_projections) CRIA_RETURN_IF_ERROR(SplitFusedTensors(checkpoint));
-  if (architecture.has_linear_attention) {
+  if (architecture.has_linear_attention || architecture.has_mamba) {
     CRIA_RETURN_IF_ERROR(CheckConfig(checkpoint));
     CRIA_RETURN_IF_ERROR(SplitLinearAttention(checkpoint));
   }

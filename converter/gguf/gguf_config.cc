@@ -118,18 +118,19 @@ class ConfigReader {
     if (architecture_.is_gemma4) return {};
     if (architecture_.has_short_conv) return ReadShortConv();
     if (architecture_.has_linear_attention) CRIA_RETURN_IF_ERROR(ReadLinearAttention());
-    if (architecture_.has_mamba) return ReadHeadsOfAttention();
+    if (architecture_.has_mamba) return ReadMamba();
     CRIA_ASSIGN_OR_RETURN(
         config_.num_key_value_heads,
         metadata_.Integer(Key("attention.head_count_kv"), config_.num_attention_heads));
     return {};
   }
 
-  // The heads of keys and values are given for each layer; a convolution has none.
-  Status ReadShortConv() {
+  // The heads of keys and values are given for each layer, or for all of them; a layer without
+  // attention has none.
+  Status ReadHeadsByLayer() {
     const std::string key = Key("attention.head_count_kv");
     const size_t num_layers = std::min(config_.num_hidden_layers, kMaxHiddenLayers);
-    is_convolution_.assign(num_layers, false);
+    has_no_heads_.assign(num_layers, false);
     if (metadata_.Find<int64_t>(key) != nullptr || !metadata_.Has(key)) {
       CRIA_ASSIGN_OR_RETURN(config_.num_key_value_heads,
                             metadata_.Integer(key, config_.num_attention_heads));
@@ -143,7 +144,7 @@ class ConfigReader {
     int64_t heads = 0;
     for (size_t i = 0; i < num_layers; ++i) {
       const int64_t count = (*counts)[i];
-      is_convolution_[i] = count == 0;
+      has_no_heads_[i] = count == 0;
       if (count == 0) continue;
       if (count < 0 || count > UINT32_MAX || (heads != 0 && count != heads)) {
         return metadata_.Bad(key, Format("has {} for layer {}, but layers with attention must have "
@@ -153,11 +154,35 @@ class ConfigReader {
       heads = count;
     }
     config_.num_key_value_heads = static_cast<uint32_t>(heads);
-    if (!std::ranges::contains(is_convolution_, true)) return {};
-    CRIA_ASSIGN_OR_RETURN(config_.conv_L_cache, metadata_.Integer(Key("shortconv.l_cache")));
     if (heads != 0) return {};
     return metadata_.Bad(key, "is 0 for every layer, but this version needs a layer with attention",
                          ErrorCode::kUnsupported);
+  }
+
+  Status ReadShortConv() {
+    CRIA_RETURN_IF_ERROR(ReadHeadsByLayer());
+    if (!std::ranges::contains(has_no_heads_, true)) return {};
+    CRIA_ASSIGN_OR_RETURN(config_.conv_L_cache, metadata_.Integer(Key("shortconv.l_cache")));
+    return {};
+  }
+
+  Status ReadMamba() {
+    CRIA_RETURN_IF_ERROR(ReadHeadsByLayer());
+    if (!std::ranges::contains(has_no_heads_, true)) return {};
+    CRIA_ASSIGN_OR_RETURN(config_.mamba_d_conv, metadata_.Integer(Key("ssm.conv_kernel")));
+    CRIA_ASSIGN_OR_RETURN(config_.mamba_d_state, metadata_.Integer(Key("ssm.state_size")));
+    CRIA_ASSIGN_OR_RETURN(config_.mamba_n_groups, metadata_.Integer(Key("ssm.group_count")));
+    CRIA_ASSIGN_OR_RETURN(config_.mamba_n_heads, metadata_.Integer(Key("ssm.time_step_rank")));
+    CRIA_ASSIGN_OR_RETURN(config_.mamba_d_head, ReadStateHeadDim(config_.mamba_n_heads));
+    return {};
+  }
+
+  // The channels of each of the heads with states.
+  Result<uint32_t> ReadStateHeadDim(uint32_t heads) const {
+    const std::string key = Key("ssm.inner_size");
+    CRIA_ASSIGN_OR_RETURN(const uint32_t channels, metadata_.Integer(key));
+    if (heads != 0 && channels % heads == 0) return channels / heads;
+    return metadata_.Bad(key, Format("is {}, which {} heads do not divide", channels, heads));
   }
 
   Status ReadLinearAttention() {
@@ -180,13 +205,8 @@ class ConfigReader {
     CRIA_ASSIGN_OR_RETURN(config_.linear_num_key_heads, metadata_.Integer(Key("ssm.group_count")));
     CRIA_ASSIGN_OR_RETURN(config_.linear_num_value_heads,
                           metadata_.Integer(Key("ssm.time_step_rank")));
-    CRIA_ASSIGN_OR_RETURN(const uint32_t values, metadata_.Integer(Key("ssm.inner_size")));
     const uint32_t heads = config_.linear_num_value_heads;
-    if (heads == 0 || values % heads != 0) {
-      return metadata_.Bad(Key("ssm.inner_size"),
-                           Format("is {}, which {} heads do not divide", values, heads));
-    }
-    config_.linear_value_head_dim = values / heads;
+    CRIA_ASSIGN_OR_RETURN(config_.linear_value_head_dim, ReadStateHeadDim(heads));
     config_.linear_tiled_value_heads =
         architecture_.has_tiled_value_heads && heads != config_.linear_num_key_heads;
     return {};
@@ -209,28 +229,6 @@ class ConfigReader {
     CRIA_ASSIGN_OR_RETURN(const uint32_t interval, metadata_.Integer(Key(name), 4));
     if (interval == 0) return metadata_.Bad(Key(name), "is 0");
     for (size_t i = 0; i < num_layers; ++i) is_linear_.push_back((i + 1) % interval != 0);
-    return {};
-  }
-
-  // One number, or one for each layer, of which Mamba's have 0.
-  Status ReadHeadsOfAttention() {
-    const std::string key = Key("attention.head_count_kv");
-    const auto* counts = metadata_.Find<std::vector<int64_t>>(key);
-    if (counts == nullptr) {
-      CRIA_ASSIGN_OR_RETURN(config_.num_key_value_heads,
-                            metadata_.Integer(key, config_.num_attention_heads));
-      return {};
-    }
-    if (std::ranges::contains(*counts, 0)) {
-      return Unsupported("attention.head_count_kv", "gives layers of Mamba");
-    }
-    const bool are_alike =
-        std::ranges::adjacent_find(*counts, std::ranges::not_equal_to()) == counts->end();
-    if (counts->size() != config_.num_hidden_layers || counts->empty() || !are_alike ||
-        counts->front() < 0 || counts->front() > UINT32_MAX) {
-      return metadata_.Bad(key, "must have the same number for each layer");
-    }
-    config_.num_key_value_heads = static_cast<uint32_t>(counts->front());
     return {};
   }
 
@@ -288,7 +286,8 @@ class ConfigReader {
 
   Status ReadExperts() {
     CRIA_ASSIGN_OR_RETURN(const uint32_t num_experts, metadata_.Integer(Key("expert_count"), 0));
-    const bool is_always_mixture = architecture_.mixture == architecture_.hugging_face;
+    const bool is_always_mixture =
+        architecture_.mixture == architecture_.hugging_face && !architecture_.has_mamba;
     if (num_experts == 0 && !is_always_mixture) return {};
     if (num_experts == 0 || (architecture_.mixture.empty() && !architecture_.is_gemma4)) {
       return Unsupported("expert_count", Format("is {}", num_experts));
@@ -374,8 +373,11 @@ class ConfigReader {
       layers.back().no_rope =
           (interval != 0 && (i + 1) % interval == 0) || !has_rope ||
           (architecture_.only_windows_have_rope && has_window && !is_sliding[i]);
-      if (i < is_convolution_.size() && is_convolution_[i]) {
-        layers.back() = {.rope_theta = full.rope_theta, .no_rope = true, .short_conv = true};
+      if (i < has_no_heads_.size() && has_no_heads_[i]) {
+        layers.back() = {.rope_theta = full.rope_theta,
+                         .no_rope = true,
+                         .short_conv = architecture_.has_short_conv,
+                         .mamba = architecture_.has_mamba};
       }
       if (i < is_linear_.size() && is_linear_[i]) {
         layers.back() = {.rope_theta = full.rope_theta, .no_rope = true, .linear_attention = true};
@@ -434,7 +436,9 @@ class ConfigReader {
   const GgufMetadata& metadata_;
   const GgufArchitecture& architecture_;
   ModelConfig config_;
-  std::vector<bool> is_convolution_;  // [layers], if the architecture has any, like the next one.
+  // [layers], if the architecture has any, like the next one: layers with a short convolution or
+  // Mamba.
+  std::vector<bool> has_no_heads_;
   std::vector<bool> is_linear_;
 };
 

@@ -44,7 +44,7 @@ Status ApplyLlama3Factors(const GgufMetadata& metadata, TensorSources& tensors,
   CRIA_ASSIGN_OR_RETURN(const std::vector<float> factors,
                         TakeFactors(kRopeFactors, config, tensors));
   for (LayerKind& kind : config.layer_kinds) {
-    if (kind.short_conv) continue;
+    if (!kind.has_attention()) continue;
     const auto scaling = FindLlama3Scaling(factors, kind.rope_theta);
     if (!scaling) {
       return bad(

@@ -10,6 +10,7 @@
 #include "converter/expert_tensors.h"
 #include "converter/fused_tensors.h"
 #include "converter/gemma4_tensors.h"
+#include "converter/gpt_oss_tensors.h"
 #include "converter/hugging_face/hf_config.h"
 #include "converter/hugging_face/hf_xielu.h"
 #include "converter/hugging_face/safetensors.h"
@@ -123,7 +124,9 @@ void LeaveOutDrafter(Checkpoint& checkpoint) {
 // The model's element is exp(A_log).
 void MakeDecayRates(Checkpoint& checkpoint) {
   for (auto& [name, source] : checkpoint.tensors) {
-    if (name.ends_with(".linear_attn.A_log")) source.is_logarithm = true;
+    if (name.ends_with(".linear_attn.A_log") || name.ends_with(".mamba.A_log")) {
+      source.is_logarithm = true;
+    }
   }
 }
 
@@ -210,6 +213,7 @@ Result<Checkpoint> OpenHfCheckpoint(const std::filesystem::path& folder) {
   if (model.has_interleaved_rope) MarkInterleaved(checkpoint);
   if (model.has_fused_projections) CRIA_RETURN_IF_ERROR(SplitFusedTensors(checkpoint));
   if (model.has_lfm2_names) CRIA_RETURN_IF_ERROR(RenameLfm2Tensors(checkpoint));
+  if (model.has_gpt_oss_names) CRIA_RETURN_IF_ERROR(SplitGptOssTensors(checkpoint));
   CRIA_RETURN_IF_ERROR(SplitLinearAttention(checkpoint));
   MakeDecayRates(checkpoint);
   CRIA_RETURN_IF_ERROR(TransposeTaps(checkpoint));

@@ -12,6 +12,7 @@
 #include "converter/hugging_face/hf_gemma4.h"
 #include "converter/hugging_face/hf_layers.h"
 #include "converter/hugging_face/hf_linear_attention.h"
+#include "converter/hugging_face/hf_mamba.h"
 #include "converter/hugging_face/hf_multipliers.h"
 #include "converter/hugging_face/hf_short_conv.h"
 #include "converter/input/json_fields.h"
@@ -219,8 +220,11 @@ Status ReadBiases(const JsonFields& fields, const Family& family, ModelConfig& c
       config.qkv_bias = config.o_bias = config.mlp_bias = has_bias;
       return {};
     }
-    case AttentionBias::kByField: {
-      CRIA_ASSIGN_OR_RETURN(const bool has_bias, fields.Bool("attention_bias", false));
+    case AttentionBias::kByField:
+    case AttentionBias::kByFieldOrTrue: {
+      CRIA_ASSIGN_OR_RETURN(
+          const bool has_bias,
+          fields.Bool("attention_bias", family.attention_bias == AttentionBias::kByFieldOrTrue));
       config.qkv_bias = config.o_bias = has_bias;
       break;
     }
@@ -230,17 +234,16 @@ Status ReadBiases(const JsonFields& fields, const Family& family, ModelConfig& c
   return {};
 }
 
-Status RefuseExperts(const JsonFields& fields, const Family& family) {
-  constexpr std::string_view kName = "num_local_experts";
-  if (family.refused_num_experts == 0) return {};
-  CRIA_ASSIGN_OR_RETURN(const uint32_t count, fields.Integer(kName, family.refused_num_experts));
-  if (count == 0) return {};
-  return fields.Bad(
-      ErrorCode::kUnsupported, kName,
-      Format("is {}, but this version converts this architecture without experts only", count));
+// The family, or what it is without experts if there are none.
+Result<Family> WithItsExperts(const JsonFields& fields, const Family& family) {
+  if (family.without_experts == nullptr) return family;
+  CRIA_ASSIGN_OR_RETURN(const uint32_t count, fields.Integer(family.experts->num_experts,
+                                                             family.experts->default_num_experts));
+  return count == 0 ? *family.without_experts : family;
 }
 
-Result<HfModel> ReadFields(const JsonFields& fields, const Family& family) {
+Result<HfModel> ReadFields(const JsonFields& fields, const Family& named) {
+  CRIA_ASSIGN_OR_RETURN(const Family family, WithItsExperts(fields, named));
   CRIA_RETURN_IF_ERROR(RefuseNull(fields, kNeverNull));
   CRIA_RETURN_IF_ERROR(RefuseNull(fields, family.never_null));
   for (const NeutralField& field : kNeutralFields) {
@@ -248,6 +251,7 @@ Result<HfModel> ReadFields(const JsonFields& fields, const Family& family) {
   }
   HfModel model = {.has_fused_projections = family.has_fused_projections,
                    .has_lfm2_names = family.short_conv != nullptr,
+                   .has_gpt_oss_names = family.experts != nullptr && family.experts->is_gpt_oss,
                    .has_drafter = family.linear_attention,
                    .has_interleaved_rope = family.has_interleaved_rope,
                    .layer_modules = family.layer_modules};
@@ -278,7 +282,7 @@ Result<HfModel> ReadFields(const JsonFields& fields, const Family& family) {
   if (family.is_gemma4) {
     CRIA_ASSIGN_OR_RETURN(model.keys_are_values, fields.Bool("attention_k_eq_v", false));
   }
-  CRIA_RETURN_IF_ERROR(RefuseExperts(fields, family));
+  CRIA_RETURN_IF_ERROR(ReadHfMamba(fields, family, config));
   CRIA_RETURN_IF_ERROR(ReadHfExperts(fields, family, config));
   CRIA_RETURN_IF_ERROR(ReadHfLayers(fields, family, config));
   CRIA_ASSIGN_OR_RETURN(model.folding, ReadHfMultipliers(fields, family, config));

@@ -1,6 +1,7 @@
 #include "converter/hugging_face/hf_experts.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string_view>
 
 #include "core/format.h"
@@ -52,13 +53,19 @@ Result<uint32_t> ReadNumExperts(const JsonFields& fields, const ExpertFields& ex
   return count;
 }
 
+Result<float> ReadAboveZero(const JsonFields& fields, std::string_view name, float otherwise) {
+  CRIA_ASSIGN_OR_RETURN(const float value, fields.Number(name, otherwise));
+  if (value > 0.0f && std::isfinite(value)) return value;
+  return fields.Bad(ErrorCode::kUnsupported, name, Format("is {}, but must be more than 0", value));
+}
+
 }  // namespace
 
 Status ReadHfExperts(const JsonFields& fields, const Family& family, ModelConfig& config) {
   if (family.experts == nullptr) return {};
   const ExpertFields& experts = *family.experts;
   if (family.window == Window::kIgnored && family.short_conv == nullptr &&
-      !family.linear_attention) {
+      !family.linear_attention && !family.mamba) {
     CRIA_RETURN_IF_ERROR(RefuseWindow(fields));
   }
   CRIA_ASSIGN_OR_RETURN(const uint32_t num_experts, ReadNumExperts(fields, experts));
@@ -93,6 +100,11 @@ Status ReadHfExperts(const JsonFields& fields, const Family& family, ModelConfig
   if (experts.is_lfm2) {
     config.scoring_func = ScoringFunc::kSigmoid;
     CRIA_ASSIGN_OR_RETURN(config.use_expert_bias, fields.Bool("use_expert_bias", true));
+  }
+  if (experts.is_gpt_oss) {
+    config.router_bias = config.experts_bias = config.attn_sinks = true;
+    CRIA_ASSIGN_OR_RETURN(config.swiglu_alpha, ReadAboveZero(fields, "swiglu_alpha", 1.702f));
+    CRIA_ASSIGN_OR_RETURN(config.swiglu_limit, ReadAboveZero(fields, "swiglu_limit", 7.0f));
   }
   if (experts.shared_size.empty()) return {};
   CRIA_ASSIGN_OR_RETURN(config.shared_expert_intermediate_size,

@@ -5,7 +5,9 @@
 #include <string>
 
 #include "converter/hugging_face/gemma4_families.h"
+#include "converter/hugging_face/gpt_oss_family.h"
 #include "converter/hugging_face/linear_attention_families.h"
+#include "converter/hugging_face/mamba_families.h"
 #include "converter/input/list_names.h"
 #include "core/format.h"
 #include "core/quotable.h"
@@ -54,13 +56,6 @@ constexpr std::array<Name, 3> kQwen2MoeFields = {"num_experts", "num_local_exper
 constexpr std::array<Name, 6> kGraniteMoeFields = {"embedding_multiplier", "attention_multiplier",
                                                    "residual_multiplier",  "logits_scaling",
                                                    "num_experts",          "num_local_experts"};
-
-constexpr std::array<Name, 6> kGraniteHybridNeverNull = {
-    "embedding_multiplier", "attention_multiplier", "residual_multiplier",
-    "logits_scaling",       "num_local_experts",    "shared_intermediate_size"};
-constexpr std::array kGraniteHybridModules = {
-    LayerModule{"shared_mlp.input_linear", "mlp.gate_up_proj"},
-    LayerModule{"shared_mlp.output_linear", "mlp.down_proj"}};
 
 constexpr std::array<Name, 1> kExaone4Fields = {"sliding_window_pattern"};
 constexpr std::array<Name, 1> kExaone4NeverNull = {"num_key_value_heads"};
@@ -472,19 +467,7 @@ constexpr std::array kFamilies = {
            .experts = &kGraniteSharedExperts,
            .own_fields = kGraniteMoeFields,
            .never_null = kGraniteFields},
-    // The models without Mamba's layers and without experts.
-    Family{.architecture = "GraniteMoeHybridForCausalLM",
-           .model_type = "granitemoehybrid",
-           .intermediate_size_field = "shared_intermediate_size",
-           .attention_bias = AttentionBias::kByField,
-           .window = Window::kAttentionOnly,
-           .multipliers = Multipliers::kGranite,
-           .has_fused_projections = true,
-           .has_position_embedding_type = true,
-           .layer_modules = kGraniteHybridModules,
-           .refused_num_experts = 8,
-           .own_fields = kGraniteMoeFields,
-           .never_null = kGraniteHybridNeverNull},
+    kGraniteHybrid,
     Family{.architecture = "Lfm2ForCausalLM",
            .model_type = "lfm2",
            .num_key_value_heads = 8,
@@ -522,6 +505,7 @@ constexpr std::array kFamilies = {
            .rope_theta = 1000000.0f,
            .short_conv = &kLfm3ShortConv,
            .never_null = kLfm3NeverNull},
+    kGptOss,
     kQwen3Next,
     Qwen35(),
     TextOf(Qwen35(), "Qwen3_5ForConditionalGeneration", "qwen3_5"),

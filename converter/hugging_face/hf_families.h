@@ -14,9 +14,10 @@ namespace cria {
 // Which projections of attention have biases.
 enum class AttentionBias : uint8_t {
   kNone,
-  kQkv,         // Queries, keys and values, whatever attention_bias says.
-  kByField,     // All or none, as attention_bias says.
-  kByQkvField,  // Queries, keys and values, as qkv_bias says; if it is absent, they have them.
+  kQkv,            // Queries, keys and values, whatever attention_bias says.
+  kByField,        // All or none, as attention_bias says.
+  kByFieldOrTrue,  // The same; if it is absent, they have them.
+  kByQkvField,     // Queries, keys and values, as qkv_bias says; if it is absent, they have them.
   // Biases are there by attention_bias; those of outputs by the family's own field, if it has one.
   kQkvByField,
   kByUseBias,  // All or none, those of the feed-forward included, as use_bias says.
@@ -32,7 +33,6 @@ enum class Window : uint8_t {
   kUseSlidingWindow,   // use_sliding_window switches it on, in layers from max_window_layers on.
   kLayersWithoutRope,  // use_sliding_window switches it on, in layers without rope.
   kPattern,            // All layers but every n-th.
-  kAttentionOnly,      // There is no window, and layer_types must have attention alone.
 };
 
 // Where a configuration has the parameters of rope.
@@ -86,6 +86,9 @@ struct ExpertFields {
   // The first layers are dense, as many as num_dense_layers says; scores are sigmoids, and there
   // are the fields use_expert_bias and routed_scaling_factor.
   bool is_lfm2 = false;
+  // Router and experts have biases, attention has sinks, and there are the fields swiglu_alpha and
+  // swiglu_limit.
+  bool is_gpt_oss = false;
 };
 
 // The fields of a family with short convolutions.
@@ -159,8 +162,7 @@ struct Family {
   bool has_position_embedding_type = false;
   std::span<const LayerModule> layer_modules = {};  // With other names than a Llama's.
   const ExpertFields* experts = nullptr;            // Null: there are none.
-  // If there are none: the value of an absent num_local_experts, which must be 0.
-  uint32_t refused_num_experts = 0;
+  const Family* without_experts = nullptr;  // What the family is with 0 experts, if it may be.
   // Null: there are none. Otherwise tensors have the names that RenameLfm2Tensors knows, too.
   const ShortConvFields* short_conv = nullptr;
   // Layers with linear attention, as layer_types or full_attention_interval say, and with gates of
@@ -168,6 +170,9 @@ struct Family {
   bool linear_attention = false;
   // The fields of hf_gemma4.h.
   bool is_gemma4 = false;
+  // Layers with Mamba-2, as layer_types says, whose older name is layers_block_type; all, if
+  // neither is there.
+  bool mamba = false;
   // Fields that are used, although they are refused for other families.
   std::span<const std::string_view> own_fields = {};
   // Fields for which transformers knows no meaning of null, in addition to those of all families.

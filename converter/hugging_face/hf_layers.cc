@@ -8,6 +8,7 @@
 #include "converter/hugging_face/hf_experts.h"
 #include "converter/hugging_face/hf_gemma4.h"
 #include "converter/hugging_face/hf_linear_attention.h"
+#include "converter/hugging_face/hf_mamba.h"
 #include "converter/hugging_face/hf_rope.h"
 #include "converter/hugging_face/hf_short_conv.h"
 #include "converter/layer_kinds.h"
@@ -50,35 +51,6 @@ Status RefuseGiven(const JsonFields& fields, std::string_view name) {
                            JsonFields::Text(*value)));
 }
 
-// layer_types has an older name, which the class takes for the same. Layers without attention are
-// Mamba's, also where there are no types.
-Status CheckAttentionOnly(const JsonFields& fields, uint32_t num_hidden_layers) {
-  constexpr std::string_view kTypes = "layer_types";
-  constexpr std::string_view kOlder = "layers_block_type";
-  if (fields.Find(kTypes) == nullptr && fields.Find(kOlder) == nullptr) {
-    return fields.Bad(ErrorCode::kUnsupported, kTypes,
-                      "is missing, so all layers are Mamba's, which this version does not convert");
-  }
-  for (const std::string_view name : {kTypes, kOlder}) {
-    if (fields.Find(name) == nullptr) continue;
-    CRIA_ASSIGN_OR_RETURN(const json* types, fields.Array(name));
-    for (const json& type : *types) {
-      if (type == "attention" || type == kFullAttention) continue;
-      if (type == "mamba" || type == "linear_attention") {
-        return fields.Bad(ErrorCode::kUnsupported, name,
-                          "has layers of Mamba, which this version does not convert");
-      }
-      return fields.Bad(ErrorCode::kUnsupported, name,
-                        Format("has {}; this version supports attention", JsonFields::Text(type)));
-    }
-    if (types->size() == num_hidden_layers) continue;
-    return fields.Bad(
-        ErrorCode::kInvalidFile, name,
-        Format("has {} entries, but num_hidden_layers is {}", types->size(), num_hidden_layers));
-  }
-  return RefuseGiven(fields, "sliding_window");
-}
-
 Status RefuseForeignWindow(const JsonFields& fields, Window window) {
   if (window == Window::kRefused) CRIA_RETURN_IF_ERROR(RefuseGiven(fields, "sliding_window"));
   if (window != Window::kRefused && window != Window::kAll) return {};
@@ -88,10 +60,7 @@ Status RefuseForeignWindow(const JsonFields& fields, Window window) {
 // The window of layers that have one, 0 for none.
 Result<uint32_t> ReadWindow(const JsonFields& fields, const Family& family) {
   constexpr std::string_view kName = "sliding_window";
-  if (family.window == Window::kIgnored || family.window == Window::kRefused ||
-      family.window == Window::kAttentionOnly) {
-    return 0;
-  }
+  if (family.window == Window::kIgnored || family.window == Window::kRefused) return 0;
   if (family.window == Window::kUseSlidingWindow || family.window == Window::kLayersWithoutRope) {
     CRIA_ASSIGN_OR_RETURN(const bool is_used, fields.Bool("use_sliding_window", false));
     if (!is_used) return 0;
@@ -155,7 +124,6 @@ Result<std::vector<bool>> SlidingLayersByRule(const JsonFields& fields, const Fa
     case Window::kRefused:
     case Window::kSlidingWindow:
     case Window::kAll:
-    case Window::kAttentionOnly:
       break;
     case Window::kUseSlidingWindow: {
       if (window == 0) break;
@@ -194,9 +162,7 @@ Result<std::vector<bool>> ReadSlidingLayers(const JsonFields& fields, const Fami
                                             const std::vector<bool>& has_rope, uint32_t window,
                                             uint32_t num_hidden_layers) {
   std::vector<bool> is_sliding;
-  const bool has_types = family.window != Window::kIgnored &&
-                         family.window != Window::kAttentionOnly &&
-                         fields.Find("layer_types") != nullptr;
+  const bool has_types = family.window != Window::kIgnored && fields.Find("layer_types") != nullptr;
   if (has_types) {
     CRIA_ASSIGN_OR_RETURN(is_sliding, ReadLayerTypes(fields, num_hidden_layers));
   } else {
@@ -208,13 +174,23 @@ Result<std::vector<bool>> ReadSlidingLayers(const JsonFields& fields, const Fami
                     "gives no window, but layers of this architecture have one");
 }
 
+bool HasRecurrentTypes(const Family& family) {
+  return family.short_conv != nullptr || family.linear_attention || family.mamba;
+}
+
+// The types of the layers of a family that has recurrent ones.
+Result<std::vector<std::string_view>> ReadRecurrentTypes(const JsonFields& fields,
+                                                         const Family& family,
+                                                         uint32_t num_hidden_layers) {
+  if (family.mamba) return ReadHfMambaLayers(fields, num_hidden_layers);
+  if (family.linear_attention) return ReadHfLinearAttentionLayers(fields, num_hidden_layers);
+  return ReadHfShortConvLayers(fields, family, num_hidden_layers);
+}
+
 }  // namespace
 
 Status ReadHfLayers(const JsonFields& fields, const Family& family, ModelConfig& config) {
   CRIA_RETURN_IF_ERROR(RefuseForeignWindow(fields, family.window));
-  if (family.window == Window::kAttentionOnly) {
-    CRIA_RETURN_IF_ERROR(CheckAttentionOnly(fields, config.num_hidden_layers));
-  }
   CRIA_ASSIGN_OR_RETURN(const uint32_t window, ReadWindow(fields, family));
   // ValidateConfig refuses more layers.
   const size_t num_layers = std::min(config.num_hidden_layers, kMaxHiddenLayers);
@@ -222,12 +198,9 @@ Status ReadHfLayers(const JsonFields& fields, const Family& family, ModelConfig&
                         ReadLayersWithRope(fields, family, num_layers));
   std::vector<bool> is_sliding;
   std::vector<std::string_view> types(num_layers);
-  const bool has_types = family.short_conv != nullptr || family.linear_attention;
+  const bool has_types = HasRecurrentTypes(family);
   if (has_types) {
-    CRIA_ASSIGN_OR_RETURN(types,
-                          family.linear_attention
-                              ? ReadHfLinearAttentionLayers(fields, config.num_hidden_layers)
-                              : ReadHfShortConvLayers(fields, family, config.num_hidden_layers));
+    CRIA_ASSIGN_OR_RETURN(types, ReadRecurrentTypes(fields, family, config.num_hidden_layers));
     for (const std::string_view type : types) is_sliding.push_back(type == kSlidingAttention);
     CRIA_RETURN_IF_ERROR(CheckWindow(fields, is_sliding, window));
   } else {
@@ -258,10 +231,11 @@ Status ReadHfLayers(const JsonFields& fields, const Family& family, ModelConfig&
                                                            : family.rope_theta,
                                .no_rope = true,
                                .short_conv = family.short_conv != nullptr,
-                               .linear_attention = family.linear_attention};
+                               .linear_attention = family.linear_attention,
+                               .mamba = family.mamba};
   std::vector<LayerKind> layers;
   for (size_t i = 0; i < num_layers; ++i) {
-    if (types[i] == kConvLayer || types[i] == kLinearAttentionLayer) {
+    if (has_types && types[i] != kFullAttention && !is_sliding[i]) {
       layers.push_back(recurrent);
     } else {
       layers.push_back(is_sliding[i] ? sliding : full);

@@ -140,15 +140,17 @@ bool CanKeepCodes(const TensorSource& source) {
 
 Status TensorReader::ReadTransposed(const TensorSource& source, uint64_t first,
                                     std::span<float> destination) {
-  const uint64_t rows = source.shape[0];
+  const TensorSource::RowChoice& choice = source.row_choice;
+  const uint64_t rows =
+      choice.period == 0 ? source.shape[0] : source.shape[0] / choice.count * choice.period;
   const uint64_t columns = source.shape[1];
-  stored_order_.resize(source.num_elements());
-  raw_.resize(source.num_bytes());
+  stored_order_.resize(rows * columns);
+  raw_.resize(BytesOf(source.type, rows * columns));
   CRIA_RETURN_IF_ERROR(source.file->ReadAt(source.offset, raw_));
   Dequantize(source.type, raw_.data(), stored_order_);
   for (uint64_t i = 0; i < destination.size(); ++i) {
     const uint64_t element = first + i;
-    destination[i] = stored_order_[element % columns * rows + element / columns];
+    destination[i] = stored_order_[element % columns * rows + StoredRow(element / columns, source)];
   }
   return {};
 }

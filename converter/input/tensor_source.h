@@ -51,8 +51,9 @@ struct TensorSource {
   };
   RowChoice row_choice = {};
 
-  // The elements are stored as [shape[1], shape[0]]; reading any of them reads the whole tensor.
-  // Only for a small matrix that is neither split nor interleaved.
+  // The elements are stored as [shape[1], shape[0]], where rows that are not chosen count, too;
+  // reading any of them reads the whole tensor. Only for a small matrix that is neither split nor
+  // interleaved.
   bool is_transposed = false;
 
   // The model's element is (addend + stored element) * factor, or with is_logarithm

@@ -158,6 +158,34 @@ constexpr schema::TensorRole ToSchema(TensorRole role) {
       return schema::TensorRole::ExpertsNorm;
     case TensorRole::kExpertsOutputNorm:
       return schema::TensorRole::ExpertsOutputNorm;
+    case TensorRole::kMambaInProj:
+      return schema::TensorRole::MambaInProj;
+    case TensorRole::kMambaDtProj:
+      return schema::TensorRole::MambaDtProj;
+    case TensorRole::kMambaInBias:
+      return schema::TensorRole::MambaInBias;
+    case TensorRole::kMambaConvWeight:
+      return schema::TensorRole::MambaConvWeight;
+    case TensorRole::kMambaConvBias:
+      return schema::TensorRole::MambaConvBias;
+    case TensorRole::kMambaDtBias:
+      return schema::TensorRole::MambaDtBias;
+    case TensorRole::kMambaDecayRate:
+      return schema::TensorRole::MambaDecayRate;
+    case TensorRole::kMambaD:
+      return schema::TensorRole::MambaD;
+    case TensorRole::kMambaNorm:
+      return schema::TensorRole::MambaNorm;
+    case TensorRole::kMambaOutProj:
+      return schema::TensorRole::MambaOutProj;
+    case TensorRole::kMambaOutBias:
+      return schema::TensorRole::MambaOutBias;
+    case TensorRole::kAttnSinks:
+      return schema::TensorRole::AttnSinks;
+    case TensorRole::kExpertsGateUpBias:
+      return schema::TensorRole::ExpertsGateUpBias;
+    case TensorRole::kExpertsDownBias:
+      return schema::TensorRole::ExpertsDownBias;
   }
   return {};
 }

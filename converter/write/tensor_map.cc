@@ -106,8 +106,36 @@ PartNames PartNamesOf(const TensorSpec& spec, TensorRole role, const ModelConfig
       return {"linear_attn.norm.weight"};
     case TensorRole::kLinearOutProj:
       return {"linear_attn.out_proj.weight"};
+    case TensorRole::kMambaInProj:
+      return {"mamba.in_proj.weight"};
+    case TensorRole::kMambaDtProj:
+      return {"mamba.dt_proj.weight"};
+    case TensorRole::kMambaInBias:
+      return {"mamba.in_proj.bias"};
+    case TensorRole::kMambaConvWeight:
+      return {"mamba.conv1d.weight"};
+    case TensorRole::kMambaConvBias:
+      return {"mamba.conv1d.bias"};
+    case TensorRole::kMambaDtBias:
+      return {"mamba.dt_bias"};
+    case TensorRole::kMambaDecayRate:
+      return {"mamba.A_log"};
+    case TensorRole::kMambaD:
+      return {"mamba.D"};
+    case TensorRole::kMambaNorm:
+      return {"mamba.norm.weight"};
+    case TensorRole::kMambaOutProj:
+      return {"mamba.out_proj.weight"};
+    case TensorRole::kMambaOutBias:
+      return {"mamba.out_proj.bias"};
+    case TensorRole::kAttnSinks:
+      return {"self_attn.sinks"};
+    case TensorRole::kExpertsGateUpBias:
+      return {"gate_proj.bias", "up_proj.bias"};
+    case TensorRole::kExpertsDownBias:
+      return {"down_proj.bias"};
     case TensorRole::kRouterBias:
-      return {"mlp.expert_bias"};
+      return {config.router_bias ? "mlp.gate.bias" : "mlp.expert_bias"};
     case TensorRole::kEmbedTokensPerLayer:
       return {"model.embed_tokens_per_layer.weight"};
     case TensorRole::kPerLayerModelProj:
@@ -137,7 +165,8 @@ PartNames PartNamesOf(const TensorSpec& spec, TensorRole role, const ModelConfig
 }
 
 bool IsOfExperts(TensorRole role) {
-  return role == TensorRole::kExpertsGateUpProj || role == TensorRole::kExpertsDownProj;
+  return role == TensorRole::kExpertsGateUpProj || role == TensorRole::kExpertsDownProj ||
+         role == TensorRole::kExpertsGateUpBias || role == TensorRole::kExpertsDownBias;
 }
 
 // The number of rows of part `index` of a matrix, or of its elements for a vector.
@@ -158,9 +187,12 @@ uint64_t PartChannels(const TensorSpec& spec, const ModelConfig& config, size_t 
     case TensorRole::kSharedExpertGateUpProj:
       return config.shared_expert_intermediate_size;
     case TensorRole::kExpertsGateUpProj:
+    case TensorRole::kExpertsGateUpBias:
       return config.moe_intermediate_size;
     case TensorRole::kExpertsDownProj:
+    case TensorRole::kExpertsDownBias:
       return config.hidden_size;
+    case TensorRole::kAttnSinks:
     case TensorRole::kEmbedTokens:
     case TensorRole::kInputLayernorm:
     case TensorRole::kOProj:
@@ -200,6 +232,17 @@ uint64_t PartChannels(const TensorSpec& spec, const ModelConfig& config, size_t 
     case TensorRole::kDenseOutputNorm:
     case TensorRole::kExpertsNorm:
     case TensorRole::kExpertsOutputNorm:
+    case TensorRole::kMambaInProj:
+    case TensorRole::kMambaDtProj:
+    case TensorRole::kMambaInBias:
+    case TensorRole::kMambaConvWeight:
+    case TensorRole::kMambaConvBias:
+    case TensorRole::kMambaDtBias:
+    case TensorRole::kMambaDecayRate:
+    case TensorRole::kMambaD:
+    case TensorRole::kMambaNorm:
+    case TensorRole::kMambaOutProj:
+    case TensorRole::kMambaOutBias:
       return spec.is_vector() ? spec.input_channels : spec.output_channels;
   }
   return 0;
@@ -211,6 +254,9 @@ std::vector<uint64_t> PartShape(const TensorSpec& spec, const ModelConfig& confi
   if (spec.role == TensorRole::kConvWeight) return {config.conv_L_cache, config.hidden_size};
   if (spec.role == TensorRole::kLinearConvWeight) {
     return {config.linear_conv_kernel_dim, config.linear_conv_channels()};
+  }
+  if (spec.role == TensorRole::kMambaConvWeight) {
+    return {config.mamba_d_conv, config.mamba_conv_channels()};
   }
   if (spec.is_vector()) return {channels};
   return {channels, spec.input_channels};
@@ -265,7 +311,8 @@ class Mapper {
     const TensorRole role = is_tied_head ? TensorRole::kEmbedTokens : spec.role;
     const PartNames names = PartNamesOf(spec, role, config_);
     MappedTensor tensor = {.spec = spec};
-    for (size_t expert = 0; expert < spec.num_parts; ++expert) {
+    const size_t num_experts = IsOfExperts(spec.role) ? config_.num_experts : 1;
+    for (size_t expert = 0; expert < num_experts; ++expert) {
       std::string prefix =
           spec.layer == kNoLayer ? std::string() : Format("model.layers.{}.", spec.layer);
       if (IsOfExperts(spec.role)) prefix += Format("mlp.experts.{}.", expert);

@@ -8,6 +8,7 @@
 #include "decode/gated_delta_net.h"
 #include "decode/key_offsets.h"
 #include "decode/load_weights.h"
+#include "decode/mamba2.h"
 #include "decode/mixture.h"
 #include "decode/moe_block.h"
 #include "decode/self_attention.h"
@@ -58,8 +59,9 @@ Status Decoder::Load(const ModelFile& file, const xnn::PackedWeights& weights) {
   const LayerContext context = {config, workers_, ranks_, hidden_};
   const SelfAttention::Buffers attention_buffers(memory_.attention, arena);
   const MixtureOfExperts::Buffers mixture_buffers(memory_.feed_forward.mixture, arena);
-  const GatedDeltaNet::Buffers delta_net_buffers(memory_.delta_net, arena);
-  auto* const convolved = arena.Pointer<float>(memory_.convolution.projected);
+  const GatedDeltaNet::Buffers delta_net_buffers(memory_.recurrent.delta_net, arena);
+  const Mamba2::Buffers mamba_buffers(memory_.recurrent.mamba, arena);
+  auto* const convolved = arena.Pointer<float>(memory_.recurrent.convolution.projected);
   auto* const gate_up = arena.Pointer<float>(memory_.feed_forward.gate_up);
 
   TensorPlaces places;
@@ -82,6 +84,9 @@ Status Decoder::Load(const ModelFile& file, const xnn::PackedWeights& weights) {
       attentions.push_back(nullptr);
     } else if (config.layer_kind(i).linear_attention) {
       layer.mixer = std::make_unique<GatedDeltaNet>(context, delta_net_buffers, states_.layer(i));
+      attentions.push_back(nullptr);
+    } else if (config.layer_kind(i).mamba) {
+      layer.mixer = std::make_unique<Mamba2>(context, mamba_buffers, states_.layer(i));
       attentions.push_back(nullptr);
     } else {
       auto attention = std::make_unique<SelfAttention>(context, config.layer_kind(i),

@@ -11,9 +11,10 @@ namespace cria {
 DecoderMemory PlanDecoderMemory(const ModelConfig& config, const DecoderOptions& options,
                                 size_t num_threads) {
   const DecoderShape shape = {config, EffectiveOptions(options), num_threads};
-  const size_t widest_input = std::max<size_t>(
-      {config.hidden_size, config.most_query_channels(), config.linear_value_channels(),
-       WidestDenseFeedForward(config), config.hidden_size_per_layer_input});
+  const size_t widest_input =
+      std::max<size_t>({config.hidden_size, config.most_query_channels(),
+                        config.linear_value_channels(), config.mamba_channels(),
+                        WidestDenseFeedForward(config), config.hidden_size_per_layer_input});
   DecoderMemory memory;
   ArenaLayout& layout = memory.layout;
   memory.vectors = layout.Add("norm weights", VectorElements(config) * sizeof(float), kWholeLife);
@@ -28,8 +29,9 @@ DecoderMemory PlanDecoderMemory(const ModelConfig& config, const DecoderOptions&
   memory.placement = BatchPlacement::Plan(shape, layout);
   memory.attention = SelfAttention::Plan(shape, layout);
   memory.states = StateCache::Plan(shape, layout);
-  memory.convolution = ShortConvolution::Plan(shape, layout);
-  memory.delta_net = GatedDeltaNet::Plan(shape, layout);
+  memory.recurrent.convolution = ShortConvolution::Plan(shape, layout);
+  memory.recurrent.delta_net = GatedDeltaNet::Plan(shape, layout);
+  memory.recurrent.mamba = Mamba2::Plan(shape, layout);
   memory.feed_forward.gate_up = DenseFeedForward::Plan(shape, layout);
   memory.feed_forward.mixture = MixtureOfExperts::Plan(shape, layout);
   memory.feed_forward.moe_outputs = MoeBlock::Plan(shape, layout);

@@ -8,6 +8,7 @@
 #include "decode/gated_delta_net.h"
 #include "decode/hidden_state.h"
 #include "decode/kv_cache.h"
+#include "decode/mamba2.h"
 #include "decode/mixture.h"
 #include "decode/per_layer_inputs.h"
 #include "decode/rope_tables.h"
@@ -18,6 +19,13 @@
 #include "model/config.h"
 
 namespace cria {
+
+// The buffers of recurrent layers.
+struct RecurrentRegions {
+  ShortConvolution::Regions convolution;
+  GatedDeltaNet::Regions delta_net;
+  Mamba2::Regions mamba;
+};
 
 struct FeedForwardRegions {
   ArenaLayout::RegionId gate_up;  // Of DenseFeedForward.
@@ -39,8 +47,7 @@ struct DecoderMemory {
   HiddenState::Regions hidden;
   SelfAttention::Regions attention;
   StateCache::Regions states;
-  ShortConvolution::Regions convolution;
-  GatedDeltaNet::Regions delta_net;
+  RecurrentRegions recurrent;
   FeedForwardRegions feed_forward;
   PerLayerInputs::Regions per_layer;
   ArenaLayout::RegionId logits;

@@ -1,40 +1,26 @@
 #include "decode/gated_delta_net.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
-#include "core/numeric.h"
 #include "decode/layer_steps.h"
+#include "decode/softplus.h"
 #include "ops/rms_norm.h"
 #include "ops/router.h"
-#include "ops/short_convolution.h"
 #include "ops/swiglu.h"
 
 namespace cria {
 
-static_assert(kMaxLinearKeyHeadDim <= ops::kMaxDeltaKeyDim);
+static_assert(kMaxLinearKeyHeadDim <= ops::kMaxStateKeyDim);
 
 namespace {
-
-// Threads take so many channels of the convolution at once: a few cache lines of every row.
-constexpr size_t kConvTaskChannels = 64;
-// What SiLU is multiplied by.
-constexpr auto kOnes = [] {
-  std::array<float, kConvTaskChannels> ones;
-  ones.fill(1.0f);
-  return ones;
-}();
 
 // Queries and keys are x / sqrt(sum(x^2) + epsilon); the class has no field for it.
 constexpr float kHeadNormEpsilon = 1e-6f;
 
-// log(1 + exp(x)), which is x in a float from 20 on.
-float Softplus(float x) { return x > 20.0f ? x : std::log1p(std::exp(x)); }
-
 size_t StateMatrices(const ModelConfig& config) {
   return config.linear_num_value_heads *
-         ops::DeltaStateSize(config.linear_key_head_dim, config.linear_value_head_dim);
+         ops::HeadStateSize(config.linear_key_head_dim, config.linear_value_head_dim);
 }
 
 // What a token adds to the matrices: keys, deltas and decays of all heads.
@@ -81,8 +67,8 @@ GatedDeltaNet::GatedDeltaNet(const LayerContext& context, const Buffers& buffers
       key_channels_(context.config.linear_key_channels()),
       value_channels_(context.config.linear_value_channels()),
       conv_channels_(context.config.linear_conv_channels()),
-      head_state_size_(ops::DeltaStateSize(context.config.linear_key_head_dim,
-                                           context.config.linear_value_head_dim)),
+      head_state_size_(ops::HeadStateSize(context.config.linear_key_head_dim,
+                                          context.config.linear_value_head_dim)),
       // RmsNorm divides by the root of a mean, not of a sum. Scores are divided by the root of the
       // number of channels, too.
       query_factors_(context.config.linear_key_head_dim,
@@ -129,14 +115,20 @@ float* GatedDeltaNet::Reads(size_t row) const {
   return Output(row) - value_channels_;
 }
 
-KeptRows GatedDeltaNet::KeptInputs(size_t place) const {
-  return {.rows = states_.State(place) + StateMatrices(config_),
-          .channels = conv_channels_,
-          .num_earlier = config_.linear_conv_kernel_dim - 1};
+StateConvolution GatedDeltaNet::Convolution() const {
+  return {.taps = {.num_taps = config_.linear_conv_kernel_dim,
+                   .channels = conv_channels_,
+                   .weights = conv_weight_},
+          .states = states_,
+          .kept_offset = StateMatrices(config_),
+          .input = buffers_.projected,
+          .input_stride = conv_channels_ + value_channels_,
+          .output = buffers_.convolved,
+          .output_stride = conv_channels_ + config_.linear_num_value_heads};
 }
 
 KeptRows GatedDeltaNet::KeptUpdates(size_t place) const {
-  const KeptRows inputs = KeptInputs(place);
+  const KeptRows inputs = Convolution().KeptInputs(place);
   return {.rows = inputs.rows + (inputs.num_earlier + states_.max_rows) * conv_channels_,
           .channels = UpdateChannels(config_)};
 }
@@ -148,10 +140,10 @@ size_t GatedDeltaNet::KeyHeadOf(size_t value_head) const {
              : value_head / (config_.linear_num_value_heads / key_heads);
 }
 
-ops::DeltaUpdates GatedDeltaNet::UpdatesOf(size_t value_head, float* rows, size_t stride,
+ops::StateUpdates GatedDeltaNet::UpdatesOf(size_t value_head, float* rows, size_t stride,
                                            size_t count) const {
   return {.keys = rows + KeyHeadOf(value_head) * config_.linear_key_head_dim,
-          .deltas = rows + key_channels_ + value_head * config_.linear_value_head_dim,
+          .values = rows + key_channels_ + value_head * config_.linear_value_head_dim,
           .decays = rows + key_channels_ + value_channels_ + value_head,
           .stride = stride,
           .num_rows = count};
@@ -161,7 +153,7 @@ Status GatedDeltaNet::Store(const BatchPlacement& placement, size_t rows) {
   CRIA_RETURN_IF_ERROR(in_proj_.Run(rows, OperatorKind::kQkvProj, workers_));
   workers_.ForEachRow(rows, 2 * config_.linear_num_value_heads * config_.hidden_size,
                       [&](size_t row) { MakeScalars(row); });
-  Convolve(placement, rows);
+  Convolution().Run(placement, rows, workers_);
   workers_.ForEachRow(rows, 2 * key_channels_, [&](size_t row) { NormalizeHeads(row); });
   workers_.Count(OperatorKind::kConvolution);
   // A head depends on no other one, but a row depends on those before it.
@@ -194,39 +186,6 @@ void GatedDeltaNet::MakeScalars(size_t row) const {
     decays[i] = std::exp(-decay_rate_[i] * Softplus(betas[heads + i] + dt_bias_[i]));
     betas[i] = 1.0f / (1.0f + std::exp(-betas[i]));
   }
-}
-
-void GatedDeltaNet::Convolve(const BatchPlacement& placement, size_t rows) const {
-  const size_t input_stride = conv_channels_ + value_channels_;
-  const size_t output_stride = conv_channels_ + config_.linear_num_value_heads;
-  const size_t num_tasks = DivideRoundingUp(conv_channels_, kConvTaskChannels);
-  ForEachRow(workers_.PoolFor(rows), num_tasks, rows * kConvTaskChannels, [&](size_t task) {
-    const size_t begin = task * kConvTaskChannels;
-    const size_t end = std::min(conv_channels_, begin + kConvTaskChannels);
-    size_t first = 0;
-    for (const StateRun& run : placement.states()) {
-      float* const input = buffers_.projected + first * input_stride;
-      float* const output = buffers_.convolved + first * output_stride;
-      const KeptRows kept = KeptInputs(run.place);
-      BeginKeptRows(kept, run, begin, end);
-      ops::Convolution({.num_taps = config_.linear_conv_kernel_dim,
-                        .channels = conv_channels_,
-                        .weights = conv_weight_},
-                       {.input = input,
-                        .input_stride = input_stride,
-                        .output = output,
-                        .output_stride = output_stride,
-                        .num_rows = run.num_tokens,
-                        .earlier = kept.EarlierThan(run)},
-                       begin, end);
-      for (size_t row = 0; row < run.num_tokens; ++row) {
-        float* const convolved = output + row * output_stride + begin;
-        ops::SwiGlu(convolved, kOnes.data(), end - begin, convolved);
-      }
-      MoveKeptRows(kept, run, input, input_stride, begin, end);
-      first += run.num_tokens;
-    }
-  });
 }
 
 void GatedDeltaNet::NormalizeHeads(size_t row) const {
@@ -307,7 +266,7 @@ std::span<float> GatedDeltaNet::StateAfter(size_t place, size_t num_rows,
   if (num_rows == 0) return in_place;
   const std::span<float> later = scratch.first(in_place.size());
   std::ranges::copy(in_place, later.begin());
-  const KeptRows inputs = KeptInputs(place);
+  const KeptRows inputs = Convolution().KeptInputs(place);
   std::copy_n(inputs.rows + num_rows * conv_channels_, inputs.num_earlier * conv_channels_,
               later.begin() + static_cast<ptrdiff_t>(StateMatrices(config_)));
   const KeptRows kept = KeptUpdates(place);

@@ -9,6 +9,7 @@
 #include "decode/kept_rows.h"
 #include "decode/layer_block.h"
 #include "decode/state_cache.h"
+#include "decode/state_convolution.h"
 #include "ops/delta_rule.h"
 
 namespace cria {
@@ -18,7 +19,7 @@ namespace cria {
 // of values has a matrix as its state, which forgets at a rate that the row decides, and what is
 // read from it is normalized and gated.
 //
-// In a place of the states are the matrices, [value heads] of ops::DeltaStateSize floats each, then
+// In a place of the states are the matrices, [value heads] of ops::HeadStateSize floats each, then
 // the inputs of the convolution for its earlier taps, and behind these what later tokens add: first
 // their inputs of the convolution, then their updates of the matrices.
 class GatedDeltaNet final : public TokenMixer {
@@ -65,15 +66,14 @@ class GatedDeltaNet final : public TokenMixer {
   float* Output(size_t row) const;
   // Where a row's heads are read from the states to.
   float* Reads(size_t row) const;
-  KeptRows KeptInputs(size_t place) const;
+  StateConvolution Convolution() const;
   KeptRows KeptUpdates(size_t place) const;
   size_t KeyHeadOf(size_t value_head) const;
   // The part of a value head in rows of updates.
-  ops::DeltaUpdates UpdatesOf(size_t value_head, float* rows, size_t stride, size_t count) const;
+  ops::StateUpdates UpdatesOf(size_t value_head, float* rows, size_t stride, size_t count) const;
 
   // Computes betas and decays of a row.
   void MakeScalars(size_t row) const;
-  void Convolve(const BatchPlacement& placement, size_t rows) const;
   void NormalizeHeads(size_t row) const;
   // Computes the rows of a run, which begin at row `first`, for one value head.
   void RunHead(const StateRun& run, size_t first, size_t value_head) const;

@@ -5,7 +5,7 @@
 namespace cria {
 bool HasKeyOffsets(const ModelConfig& config, KvType type) {
   // A norm behind the bias makes another key of it for each token. Without rope, scores lack the
-  // same number, and a soft cap would change them by different ones.
+  // same number, and a soft cap would change them by different ones; attn_sinks needs rope.
   return type == KvType::kInt8 && config.qkv_bias && !config.qk_norm && !config.joint_qk_norm &&
          config.attn_logit_softcapping == 0.0f;
 }

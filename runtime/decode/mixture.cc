@@ -6,6 +6,7 @@
 #include "core/platform.h"
 #include "decode/layer_steps.h"
 #include "ops/router.h"
+#include "ops/swiglu.h"
 #include "ops/vector.h"
 
 namespace cria {
@@ -76,6 +77,8 @@ void MixtureOfExperts::AddPlaces(TensorPlaces& places) {
   places.Add(
       {.role = TensorRole::kRouter, .vector = &router_, .outputs = experts, .inputs = hidden});
   places.AddVector(TensorRole::kRouterBias, router_bias_, experts);
+  places.AddVector(TensorRole::kExpertsGateUpBias, gate_up_bias_, experts * 2 * width);
+  places.AddVector(TensorRole::kExpertsDownBias, down_bias_, experts * hidden);
   // The rows are collected where the output will be, which is written later.
   places.Add({.role = TensorRole::kExpertsGateUpProj,
               .product = &gate_up_proj_,
@@ -165,9 +168,12 @@ void MixtureOfExperts::Route(size_t rows) const {
   }
   const ops::ExpertChoice choice = {.normalize = config_.norm_topk_prob,
                                     .has_sigmoids = config_.scoring_func == ScoringFunc::kSigmoid,
-                                    .bias = router_bias_};
+                                    .bias = config_.router_bias ? nullptr : router_bias_};
   const size_t chosen = config_.num_experts_per_tok;
   workers_.ForEachRow(rows, num_experts, [&](size_t row) {
+    if (config_.router_bias) {
+      ops::Add(router_bias_, num_experts, buffers_.scores + row * num_experts);
+    }
     ops::ChooseExperts({buffers_.scores + row * num_experts, num_experts}, choice,
                        {buffers_.choices + row * chosen, chosen},
                        {buffers_.weights + row * chosen, chosen});
@@ -229,10 +235,19 @@ Status MixtureOfExperts::MultiplyExperts(const Projection& experts, size_t rows,
 
 void MixtureOfExperts::ActivateSlots(size_t rows) const {
   const size_t width = config_.moe_intermediate_size;
-  workers_.ForEachRow(rows * config_.num_experts_per_tok, 2 * width, [&](size_t slot) {
+  workers_.ForEachRow(rows * config_.num_experts_per_tok, 2 * width, [&](size_t choice) {
+    const size_t slot = buffers_.slots[choice];
     // The result overwrites the gate, from where the down projection reads it.
     float* const gate = buffers_.gate_up + slot * 2 * width;
-    gated_act_(gate, gate + width, width, gate);
+    if (gate_up_bias_ != nullptr) {
+      ops::Add(gate_up_bias_ + buffers_.choices[choice] * 2 * width, 2 * width, gate);
+    }
+    if (config_.swiglu_limit != 0.0f) {
+      ops::ClampedSwiGlu(gate, gate + width, {config_.swiglu_alpha, config_.swiglu_limit}, width,
+                         gate);
+    } else {
+      gated_act_(gate, gate + width, width, gate);
+    }
     down_proj_.MakeReady(gate, buffers_.quantized, slot);
   });
   workers_.Count(OperatorKind::kActivation);
@@ -253,6 +268,8 @@ void MixtureOfExperts::AddExperts(size_t rows) const {
     for (size_t i = row * chosen; i < (row + 1) * chosen; ++i) {
       ops::AddScaled(buffers_.output + buffers_.slots[i] * hidden, buffers_.weights[i], hidden,
                      sum);
+      if (down_bias_ == nullptr) continue;
+      ops::AddScaled(down_bias_ + buffers_.choices[i] * hidden, buffers_.weights[i], hidden, sum);
     }
   });
   workers_.Count(OperatorKind::kRouting);

@@ -90,6 +90,8 @@ class MixtureOfExperts final : public FeedForward {
   Projection down_proj_;
   const float* router_ = nullptr;              // [num_experts, hidden_size]
   const float* router_bias_ = nullptr;         // [num_experts], or null if there is none.
+  const float* gate_up_bias_ = nullptr;        // [num_experts][2 * moe_intermediate_size], or null.
+  const float* down_bias_ = nullptr;           // [num_experts][hidden_size], or null.
   const float* shared_expert_gate_ = nullptr;  // [hidden_size], or null if there is none.
   size_t num_groups_ = 0;                      // Experts that rows of the batch chose.
 };

@@ -90,6 +90,7 @@ void SelfAttention::AddPlaces(TensorPlaces& places) {
   places.AddVector(TensorRole::kKNorm, k_norm_,
                    config_.joint_qk_norm ? key_value_channels_ : shape_.head_dim);
   places.AddVector(TensorRole::kOBias, o_bias_, hidden);
+  places.AddVector(TensorRole::kAttnSinks, shape_.sinks, config_.num_attention_heads);
 }
 
 Status SelfAttention::Store(const BatchPlacement& placement, size_t rows) {

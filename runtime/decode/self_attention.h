@@ -68,7 +68,7 @@ class SelfAttention final : public TokenMixer {
   const size_t query_channels_;
   const size_t key_value_channels_;
   const size_t qkv_channels_;
-  const ops::AttentionShape shape_;
+  ops::AttentionShape shape_;  // Its sinks are loaded later.
   const Buffers buffers_;
   const KvCache::Layer& cache_;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "decode/gated_delta_net.h"
+#include "decode/mamba2.h"
 #include "decode/sequences.h"
 #include "decode/short_convolution.h"
 
@@ -11,6 +12,7 @@ namespace {
 
 StateSize SizeOfKind(const ModelConfig& config, const LayerKind& kind) {
   if (kind.short_conv) return ShortConvolution::SizeOf(config);
+  if (kind.mamba) return Mamba2::SizeOf(config);
   return kind.linear_attention ? GatedDeltaNet::SizeOf(config) : StateSize();
 }
 

@@ -91,7 +91,7 @@ Result<bool> SequenceSlots::Admit(Holder& holder, const Request& request) {
     }
   }
   Slot& slot = *holder.slot;
-  Use(slot);
+  slot.NoteUse(++num_uses_, least_worth_);
   CRIA_RETURN_IF_ERROR(Truncate(slot, common));
   CRIA_ASSIGN_OR_RETURN(const bool is_reserved, Reserve(slot, request));
   holder.is_active = holder.is_active || is_reserved;
@@ -111,7 +111,7 @@ void SequenceSlots::Release(Holder& holder) {
   if (!holder.is_active) return;
   holder.is_active = false;
   Slot& slot = *holder.slot;
-  Use(slot);
+  slot.NoteUse(++num_uses_, least_worth_);
   slot.reading.clear();
   // This takes less than before, which cannot fail.
   static_cast<void>(Truncate(slot, slot.tokens.size()));
@@ -237,11 +237,6 @@ void SequenceSlots::LeaveTokens(Holder& holder, std::span<const int32_t> tokens)
   if (own.size() < CommonBeginning(own, tokens) + kMinSharedTokens) return;
   holder.slot->holder = nullptr;
   holder.slot = nullptr;
-}
-
-void SequenceSlots::Use(Slot& slot) {
-  slot.last_use = ++num_uses_;
-  slot.base_worth = least_worth_;
 }
 
 void SequenceSlots::TakeOver(Slot& slot, Holder& holder) {

@@ -103,7 +103,6 @@ class SequenceSlots {
   // Leaves what the holder's slot has to whoever begins with it, if `tokens` do not and it is much.
   void LeaveTokens(Holder& holder, std::span<const int32_t> tokens) const;
   static void TakeOver(Slot& slot, Holder& holder);
-  void Use(Slot& slot);
   // Returns false if there is no room for the copy of a part of a page.
   Result<bool> Share(Slot& source, Slot& target, size_t count);
   // Returns false if there is no room until an active holder is released.
@@ -140,6 +139,10 @@ struct SequenceSlots::Slot {
   uint64_t base_worth = 0;
 
   bool is_active() const { return holder != nullptr && holder->is_active; }
+  void NoteUse(uint64_t use, uint64_t least_worth) {
+    last_use = use;
+    base_worth = least_worth;
+  }
 };
 
 }  // namespace cria

@@ -174,12 +174,15 @@ class LayerKindChecker {
 // Kinds that compute the same must be equal, because decoders and session files compare them.
 Status ValidateRecurrentKind(const LayerKind& kind, const std::string& prefix) {
   if (kind.has_attention()) return {};
-  const std::string_view mixer = kind.short_conv ? "short_conv" : "linear_attention";
+  const std::string_view mixer = kind.short_conv         ? "short_conv"
+                                 : kind.linear_attention ? "linear_attention"
+                                                         : "mamba";
   const auto bad = [&](std::string_view what) {
     return Fail(ErrorCode::kInvalidFile,
                 Format("{}{}, but {} is true: such layers have no attention", prefix, what, mixer));
   };
   if (kind.short_conv && kind.linear_attention) return bad("linear_attention is true");
+  if (kind.mamba && mixer != "mamba") return bad("mamba is true");
   if (kind.sliding_window != 0) return bad(Format("sliding_window is {}", kind.sliding_window));
   if (!kind.no_rope) return bad("no_rope is false");
   if (kind.rope_scaling != RopeScaling{}) return bad("rope_scaling is given");
@@ -234,7 +237,9 @@ Status ValidateExperts(const ModelConfig& config) {
     const bool is_dense = config.num_experts_per_tok == 0 && config.moe_intermediate_size == 0 &&
                           !config.norm_topk_prob && config.shared_expert_intermediate_size == 0 &&
                           !config.shared_expert_gate && !has_dense &&
-                          config.scoring_func == ScoringFunc::kSoftmax && !config.use_expert_bias;
+                          config.scoring_func == ScoringFunc::kSoftmax && !config.use_expert_bias &&
+                          !config.router_bias && !config.experts_bias &&
+                          config.swiglu_limit == 0.0f;
     if (is_dense) return {};
     return Fail(ErrorCode::kInvalidFile,
                 "num_experts is 0, but there are other fields of a mixture of experts");
@@ -252,7 +257,17 @@ Status ValidateExperts(const ModelConfig& config) {
   }
   if (config.mlp_bias) {
     return Fail(ErrorCode::kUnsupported,
-                "mlp_bias is true, but this version knows no biases of experts");
+                "mlp_bias is true, but experts_bias is the field for biases of experts");
+  }
+  if (config.router_bias && config.scoring_func != ScoringFunc::kSoftmax) {
+    return Fail(ErrorCode::kUnsupported,
+                "router_bias is true, which this version only knows with scoring_func softmax");
+  }
+  if ((config.experts_bias || config.swiglu_limit != 0.0f) &&
+      (has_dense || config.shared_expert_intermediate_size != 0)) {
+    return Fail(ErrorCode::kUnsupported,
+                "experts_bias or swiglu_limit is given, which this version does not know beside a "
+                "dense feed-forward or a shared expert");
   }
   if (!has_mixture) {
     return Fail(
@@ -260,6 +275,25 @@ Status ValidateExperts(const ModelConfig& config) {
         Format("num_experts is {}, but dense_mlp is true for every layer", config.num_experts));
   }
   return {};
+}
+
+Status ValidateSinks(const ModelConfig& config) {
+  const bool has_layer_without_rope = std::ranges::any_of(
+      config.layer_kinds,
+      [](const LayerKind& kind) { return kind.has_attention() && kind.no_rope; });
+  // There, the cache may lack a number that is the same for all scores of a query.
+  if (!config.attn_sinks || (!has_layer_without_rope && config.rotary_dim == 0)) return {};
+  return Fail(
+      ErrorCode::kUnsupported,
+      "attn_sinks is true, which this version only knows with heads that are rotated whole");
+}
+
+Status ValidateClamp(const ModelConfig& config) {
+  if ((config.swiglu_limit == 0.0f) != (config.swiglu_alpha == 0.0f)) {
+    return Fail(ErrorCode::kInvalidFile, "one of swiglu_alpha and swiglu_limit is 0, but not both");
+  }
+  if (config.swiglu_limit == 0.0f || config.hidden_act == HiddenAct::kSilu) return {};
+  return Fail(ErrorCode::kUnsupported, "swiglu_limit is given, but hidden_act is not silu");
 }
 
 Status ValidateUngated(const ModelConfig& config) {
@@ -294,6 +328,15 @@ Status ValidateShortConv(const ModelConfig& config) {
   return CheckRange("", "conv_L_cache", config.conv_L_cache, 1, kMaxConvTaps);
 }
 
+// Bounds all channels of a row, so that no size of states overflows.
+Status CheckRecurrentChannels(std::string_view what, uint64_t channels) {
+  constexpr uint64_t kMaxChannels = 1u << 18;
+  if (channels <= kMaxChannels) return {};
+  return Fail(ErrorCode::kInvalidFile,
+              Format("{} has rows of {} channels, but at most {} are possible", what, channels,
+                     kMaxChannels));
+}
+
 Status ValidateLinearAttention(const ModelConfig& config) {
   struct Size {
     std::string_view name;
@@ -314,20 +357,40 @@ Status ValidateLinearAttention(const ModelConfig& config) {
   for (const Size& size : sizes) {
     if (size.value == 0) CRIA_RETURN_IF_ERROR(CheckRange("", size.name, 0, 1, UINT32_MAX));
   }
-  // All channels of a row, so that no size of states overflows.
-  constexpr uint64_t kMaxLinearChannels = 1u << 18;
-  const uint64_t channels =
+  CRIA_RETURN_IF_ERROR(CheckRecurrentChannels(
+      "linear attention",
       2 * uint64_t{config.linear_num_key_heads} * config.linear_key_head_dim +
-      2 * uint64_t{config.linear_num_value_heads} * config.linear_value_head_dim;
-  if (channels > kMaxLinearChannels) {
-    return Fail(ErrorCode::kInvalidFile,
-                Format("linear attention has rows of {} channels, but at most {} are possible",
-                       channels, kMaxLinearChannels));
-  }
+          2 * uint64_t{config.linear_num_value_heads} * config.linear_value_head_dim));
   if (config.linear_num_value_heads % config.linear_num_key_heads == 0) return {};
   return Fail(ErrorCode::kInvalidFile,
               Format("linear_num_value_heads ({}) is not a multiple of linear_num_key_heads ({})",
                      config.linear_num_value_heads, config.linear_num_key_heads));
+}
+
+Status ValidateMamba(const ModelConfig& config) {
+  const struct {
+    std::string_view name;
+    uint32_t value;
+  } sizes[] = {{"mamba_d_conv", config.mamba_d_conv},
+               {"mamba_d_state", config.mamba_d_state},
+               {"mamba_d_head", config.mamba_d_head},
+               {"mamba_n_heads", config.mamba_n_heads},
+               {"mamba_n_groups", config.mamba_n_groups}};
+  if (!config.has_mamba()) {
+    const bool has_sizes =
+        std::ranges::any_of(sizes, [](const auto& size) { return size.value != 0; });
+    if (!has_sizes && !config.mamba_conv_bias && !config.mamba_proj_bias) return {};
+    return Fail(ErrorCode::kInvalidFile,
+                "mamba is false for every layer, but there are other fields of it");
+  }
+  for (const auto& size : sizes) {
+    if (size.value == 0) CRIA_RETURN_IF_ERROR(CheckRange("", size.name, 0, 1, UINT32_MAX));
+  }
+  CRIA_RETURN_IF_ERROR(CheckRecurrentChannels("Mamba", config.mamba_in_channels()));
+  if (config.mamba_n_heads % config.mamba_n_groups == 0) return {};
+  return Fail(ErrorCode::kInvalidFile,
+              Format("mamba_n_heads ({}) is not a multiple of mamba_n_groups ({})",
+                     config.mamba_n_heads, config.mamba_n_groups));
 }
 
 // The KV cache, whose pages count a sequence's tokens, needs a layer.
@@ -335,7 +398,9 @@ Status ValidateSomeAttention(const ModelConfig& config) {
   if (std::ranges::any_of(config.layer_kinds, &LayerKind::has_attention)) return {};
   return Fail(ErrorCode::kUnsupported,
               Format("{} is true for every layer, but this version needs a layer with attention",
-                     config.has_linear_attention() ? "linear_attention" : "short_conv"));
+                     config.has_mamba()              ? "mamba"
+                     : config.has_linear_attention() ? "linear_attention"
+                                                     : "short_conv"));
 }
 
 size_t LongestContext(const LayerKind& kind, uint32_t max_position_embeddings) {
@@ -382,6 +447,10 @@ bool ModelConfig::shares_all_pages() const {
   return std::ranges::all_of(layer_kinds, [](const LayerKind& kind) {
     return kind.has_attention() && kind.sliding_window == 0;
   });
+}
+
+bool ModelConfig::has_mamba() const {
+  return std::ranges::contains(layer_kinds, true, &LayerKind::mamba);
 }
 
 bool ModelConfig::has_short_conv() const {
@@ -450,6 +519,8 @@ Status ValidateConfig(const ModelConfig& config) {
     return Fail(ErrorCode::kInvalidFile, "qk_norm and joint_qk_norm are both true");
   }
   CRIA_RETURN_IF_ERROR(ValidateUngated(config));
+  CRIA_RETURN_IF_ERROR(ValidateSinks(config));
+  CRIA_RETURN_IF_ERROR(ValidateClamp(config));
   if (config.qk_norm_after_rope && !config.qk_norm) {
     return Fail(ErrorCode::kInvalidFile, "qk_norm_after_rope is true, but qk_norm is not");
   }
@@ -462,6 +533,7 @@ Status ValidateConfig(const ModelConfig& config) {
   CRIA_RETURN_IF_ERROR(ValidateLayerSizes(config));
   CRIA_RETURN_IF_ERROR(ValidateShortConv(config));
   CRIA_RETURN_IF_ERROR(ValidateLinearAttention(config));
+  CRIA_RETURN_IF_ERROR(ValidateMamba(config));
   CRIA_RETURN_IF_ERROR(ValidateSomeAttention(config));
   if (!config.attn_output_gate || !config.use_attention_gate) return {};
   return Fail(ErrorCode::kInvalidFile, "attn_output_gate and use_attention_gate are both true");

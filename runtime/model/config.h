@@ -11,6 +11,7 @@ namespace cria {
 
 inline constexpr uint32_t kMaxHeadDim = 1024;
 inline constexpr uint32_t kMaxLinearKeyHeadDim = 256;
+inline constexpr uint32_t kMaxMambaStateDim = 256;
 inline constexpr uint32_t kMaxHiddenLayers = 1024;
 // Each kind of layers may take a rope table of its own.
 inline constexpr size_t kMaxLayerKinds = 8;
@@ -84,6 +85,8 @@ struct LayerKind {
   // The token mixer is a gated delta rule in place of attention, whose fields then have the values
   // that they have with short_conv.
   bool linear_attention = false;
+  // The token mixer is Mamba-2 in place of attention, whose fields again have those values.
+  bool mamba = false;
   // The sizes of attention where they are not head_dim and num_key_value_heads; otherwise 0.
   uint32_t global_head_dim = 0;
   uint32_t num_global_key_value_heads = 0;
@@ -93,7 +96,7 @@ struct LayerKind {
   bool use_double_wide_mlp = false;  // The dense feed-forward has twice intermediate_size channels.
 
   // Whether the token mixer is attention, and so the layer has keys and values.
-  bool has_attention() const { return !short_conv && !linear_attention; }
+  bool has_attention() const { return !short_conv && !linear_attention && !mamba; }
   // Whether the layer keeps something of each token for later ones.
   bool stores_tokens() const { return kv_shared_layer == 0; }
   // The factor of attention scores in addition to 1 / sqrt(head_dim).
@@ -187,6 +190,23 @@ struct ModelConfig {
   // The feed-forward is the sum of a dense one and a mixture of experts, whose inputs and outputs
   // have norms of their own.
   bool enable_moe_block = false;
+  // The sizes of layers with mamba; 0 if there are none.
+  uint32_t mamba_d_conv = 0;   // Taps, of which the last is the current token's.
+  uint32_t mamba_d_state = 0;  // Rows of each head's state.
+  uint32_t mamba_d_head = 0;   // Its columns.
+  uint32_t mamba_n_heads = 0;
+  uint32_t mamba_n_groups = 0;   // Consecutive heads share keys and queries, the paper's B and C.
+  bool mamba_conv_bias = false;  // For the convolution.
+  bool mamba_proj_bias = false;  // For both projections around it.
+  // Each head of attention has a score of its own for no position, which takes a part of the
+  // softmax.
+  bool attn_sinks = false;
+  bool router_bias = false;   // Added to the router's products before anything is made of them.
+  bool experts_bias = false;  // Gate, up and down of each expert.
+  // If the limit is not 0, experts have the activation of ops::ClampedSwiGlu with these numbers;
+  // otherwise both are 0.
+  float swiglu_alpha = 0.0f;
+  float swiglu_limit = 0.0f;
 
   const LayerKind& layer_kind(size_t layer) const {
     return layer_kinds[kind_of_layer.empty() ? 0 : kind_of_layer[layer]];
@@ -201,8 +221,12 @@ struct ModelConfig {
   bool has_short_conv() const;
   // Whether a layer's token mixer is a gated delta rule.
   bool has_linear_attention() const;
+  // Whether a layer's token mixer is Mamba-2.
+  bool has_mamba() const;
   // Whether a layer keeps a state in place of keys and values.
-  bool has_recurrent_layers() const { return has_short_conv() || has_linear_attention(); }
+  bool has_recurrent_layers() const {
+    return has_short_conv() || has_linear_attention() || has_mamba();
+  }
   // Whether sequences have no memory of their own: all layers have keys and values of all tokens.
   bool shares_all_pages() const;
   bool has_norms_before() const { return norm_placement != NormPlacement::kAfter; }
@@ -264,6 +288,14 @@ struct ModelConfig {
   size_t linear_conv_channels() const {
     return 2 * linear_key_channels() + linear_value_channels();
   }
+  // The channels of all heads of a layer with mamba.
+  size_t mamba_channels() const { return size_t{mamba_n_heads} * mamba_d_head; }
+  // The keys of all groups, and the queries of all groups.
+  size_t mamba_key_channels() const { return size_t{mamba_n_groups} * mamba_d_state; }
+  // What its convolution reads: inputs of heads, then keys, then queries.
+  size_t mamba_conv_channels() const { return mamba_channels() + 2 * mamba_key_channels(); }
+  // The rows of its first projection but for time steps: gates, then what the convolution reads.
+  size_t mamba_in_channels() const { return mamba_channels() + mamba_conv_channels(); }
   // The longest context that the model supports: max_position_embeddings; for kDynamic, and for
   // kYarn if it is more, the trained context times the factor. Kinds with a window do not limit it,
   // unless all that attend have one; layers without attention never do.

@@ -109,6 +109,34 @@ RoleTraits TraitsOf(TensorRole role) {
       return {"experts_norm", true};
     case TensorRole::kExpertsOutputNorm:
       return {"experts_output_norm", true};
+    case TensorRole::kMambaInProj:
+      return {"mamba_in_proj", false};
+    case TensorRole::kMambaDtProj:
+      return {"mamba_dt_proj", false};
+    case TensorRole::kMambaInBias:
+      return {"mamba_in_bias", true};
+    case TensorRole::kMambaConvWeight:
+      return {"mamba_conv_weight", true};
+    case TensorRole::kMambaConvBias:
+      return {"mamba_conv_bias", true};
+    case TensorRole::kMambaDtBias:
+      return {"mamba_dt_bias", true};
+    case TensorRole::kMambaDecayRate:
+      return {"mamba_decay_rate", true};
+    case TensorRole::kMambaD:
+      return {"mamba_d", true};
+    case TensorRole::kMambaNorm:
+      return {"mamba_norm", true};
+    case TensorRole::kMambaOutProj:
+      return {"mamba_out_proj", false};
+    case TensorRole::kMambaOutBias:
+      return {"mamba_out_bias", true};
+    case TensorRole::kAttnSinks:
+      return {"attn_sinks", true};
+    case TensorRole::kExpertsGateUpBias:
+      return {"experts_gate_up_bias", true};
+    case TensorRole::kExpertsDownBias:
+      return {"experts_down_bias", true};
   }
   return {"unknown", false};
 }
@@ -129,6 +157,7 @@ void AddAttention(const ModelConfig& config, const LayerKind& kind, const Add& a
   if (config.use_attention_gate) {
     add(TensorRole::kAttentionGate, config.num_attention_heads, hidden);
   }
+  if (config.attn_sinks) add(TensorRole::kAttnSinks, 1, config.num_attention_heads);
   add(TensorRole::kOProj, hidden, query);
   if (config.o_bias) add(TensorRole::kOBias, 1, hidden);
 }
@@ -161,6 +190,27 @@ void AddLinearAttention(const ModelConfig& config, const Add& add) {
 }
 
 template <typename Add>
+void AddMamba(const ModelConfig& config, const Add& add) {
+  const size_t hidden = config.hidden_size;
+  const size_t channels = config.mamba_channels();
+  const size_t heads = config.mamba_n_heads;
+  const size_t convolved = config.mamba_conv_channels();
+  add(TensorRole::kMambaInProj, config.mamba_in_channels(), hidden);
+  add(TensorRole::kMambaDtProj, heads, hidden);
+  if (config.mamba_proj_bias) {
+    add(TensorRole::kMambaInBias, 1, config.mamba_in_channels() + heads);
+  }
+  add(TensorRole::kMambaConvWeight, 1, config.mamba_d_conv * convolved);
+  if (config.mamba_conv_bias) add(TensorRole::kMambaConvBias, 1, convolved);
+  add(TensorRole::kMambaDtBias, 1, heads);
+  add(TensorRole::kMambaDecayRate, 1, heads);
+  add(TensorRole::kMambaD, 1, heads);
+  add(TensorRole::kMambaNorm, 1, channels);
+  add(TensorRole::kMambaOutProj, hidden, channels);
+  if (config.mamba_proj_bias) add(TensorRole::kMambaOutBias, 1, hidden);
+}
+
+template <typename Add>
 void AddDenseFeedForward(const ModelConfig& config, const LayerKind& kind, const Add& add) {
   const size_t hidden = config.hidden_size;
   const size_t width = config.intermediate_size_of(kind);
@@ -178,9 +228,11 @@ void AddMixture(const ModelConfig& config, const Add& add) {
   const size_t intermediate = config.moe_intermediate_size;
   const size_t shared = config.shared_expert_intermediate_size;
   add(TensorRole::kRouter, experts, hidden);
-  if (config.use_expert_bias) add(TensorRole::kRouterBias, 1, experts);
+  if (config.use_expert_bias || config.router_bias) add(TensorRole::kRouterBias, 1, experts);
   add(TensorRole::kExpertsGateUpProj, experts * 2 * intermediate, hidden, experts);
+  if (config.experts_bias) add(TensorRole::kExpertsGateUpBias, 1, experts * 2 * intermediate);
   add(TensorRole::kExpertsDownProj, experts * hidden, intermediate, experts);
+  if (config.experts_bias) add(TensorRole::kExpertsDownBias, 1, experts * hidden);
   if (shared == 0) return;
   add(TensorRole::kSharedExpertGateUpProj, 2 * shared, hidden);
   add(TensorRole::kSharedExpertDownProj, hidden, shared);
@@ -242,6 +294,8 @@ std::vector<TensorSpec> ExpectedTensors(const ModelConfig& config) {
       AddShortConv(config, add);
     } else if (kind.linear_attention) {
       AddLinearAttention(config, add);
+    } else if (kind.mamba) {
+      AddMamba(config, add);
     } else {
       AddAttention(config, kind, add);
     }

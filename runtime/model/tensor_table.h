@@ -66,8 +66,22 @@ enum class TensorRole : uint8_t {
   kDenseOutputNorm,    // With enable_moe_block: of the dense feed-forward's output.
   kExpertsNorm,        // For what experts read.
   kExpertsOutputNorm,  // For the sum of their outputs.
+  kMambaInProj,        // The gates of the output, then inputs of heads, keys and queries.
+  kMambaDtProj,        // A row for the time step of each head.
+  kMambaInBias,        // For kMambaInProj, then for kMambaDtProj.
+  kMambaConvWeight,    // [mamba_d_conv][mamba_conv_channels], as kConvWeight.
+  kMambaConvBias,
+  kMambaDtBias,
+  kMambaDecayRate,  // exp(A_log)
+  kMambaD,          // What of each head's input goes around its state.
+  kMambaNorm,       // For the channels of all heads.
+  kMambaOutProj,
+  kMambaOutBias,
+  kAttnSinks,
+  kExpertsGateUpBias,  // Expert after expert, as the rows of kExpertsGateUpProj.
+  kExpertsDownBias,
 };
-inline constexpr int kNumTensorRoles = 48;
+inline constexpr int kNumTensorRoles = 62;
 std::string_view TensorRoleName(TensorRole role);
 
 inline constexpr int kNoLayer = -1;
@@ -90,7 +104,7 @@ struct TensorSpec {
   // A small matrix whose rows are used as they are: packing does not rearrange them.
   bool is_plain() const {
     return role == TensorRole::kRouter || role == TensorRole::kAttentionGate ||
-           role == TensorRole::kLinearBaProj;
+           role == TensorRole::kLinearBaProj || role == TensorRole::kMambaDtProj;
   }
   // A table of which rows are read one by one.
   bool is_table() const {

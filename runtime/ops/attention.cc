@@ -64,7 +64,8 @@ HeadQueries QueriesOfHead(const AttentionShape& shape, const AttentionRows& rows
           .head_dim = shape.head_dim,
           .window_tokens = shape.window_tokens,
           .score_scale = shape.score_factor / std::sqrt(static_cast<float>(shape.head_dim)),
-          .score_cap = shape.score_cap};
+          .score_cap = shape.score_cap,
+          .sinks = shape.sinks == nullptr ? nullptr : shape.sinks + head * heads_per_row};
 }
 
 HeadCache CacheOfHead(const KvCacheView& cache, const KvPageTable& table, size_t head) {

@@ -18,6 +18,10 @@ struct AttentionShape {
   float score_factor = 1.0f;
   // If it is not 0, each score s, with its factors, becomes score_cap * tanh(s / score_cap).
   float score_cap = 0.0f;
+  // [num_attention_heads], or null: the score that each head gives to no position (Xiao et al.
+  // 2024, "attention sinks", as gpt-oss learns them). It takes a part of the softmax, but adds no
+  // value.
+  const float* sinks = nullptr;
 };
 
 // Rows at consecutive positions of one sequence, and their results.

@@ -17,6 +17,7 @@
 // A position that a query must not attend to has the weight 0, which changes no sum.
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -64,9 +65,10 @@ struct HeadQueries {
   size_t num_rows = 0;
   size_t heads_per_row = 0;
   size_t head_dim = 0;
-  size_t window_tokens = 0;  // 0: there is none.
-  float score_scale = 0.0f;  // Factor of a query's product with a key.
-  float score_cap = 0.0f;    // 0: there is none.
+  size_t window_tokens = 0;      // 0: there is none.
+  float score_scale = 0.0f;      // Factor of a query's product with a key.
+  float score_cap = 0.0f;        // 0: there is none.
+  const float* sinks = nullptr;  // [heads_per_row], or null.
 
   size_t num_queries() const { return num_rows * heads_per_row; }
   const float* Query(size_t i) const {
@@ -81,6 +83,12 @@ struct HeadQueries {
     if (window_tokens == 0) return 0;
     const size_t end = EndPosition(i);
     return end - std::min(end, window_tokens);
+  }
+  // What the sum of query i's weighted values is multiplied by, from the largest score and the sum
+  // of exp(score - largest). A sink that is larger by so much that its exp overflows leaves 0.
+  float InverseSum(size_t i, float largest, float sum) const {
+    if (sinks == nullptr) return 1.0f / sum;
+    return 1.0f / (sum + std::exp(sinks[i % heads_per_row] - largest));
   }
   // Where the span begins in which the first query's window begins.
   size_t FirstSpan() const { return BeginPosition(0) / kSpanTokens * kSpanTokens; }

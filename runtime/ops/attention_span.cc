@@ -263,7 +263,8 @@ void CombineSpans(const HeadQueries& queries, float* partials) {
     for (size_t span = 1; span < num_spans; ++span) {
       MergeSpan(merged + span * span_stride, largest_at, merged);
     }
-    Scale(merged, 1.0f / merged[largest_at + 1], head_dim, queries.Output(q));
+    Scale(merged, queries.InverseSum(q, merged[largest_at], merged[largest_at + 1]), head_dim,
+          queries.Output(q));
   }
 }
 

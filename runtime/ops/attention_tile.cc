@@ -320,7 +320,8 @@ void AttendTile(const HeadQueries& queries, const HeadCache& cache, std::byte* b
     }
   }
   for (size_t q = 0; q < queries.num_queries(); ++q) {
-    const float inverse = 1.0f / workspace.merged.weights[q];
+    const float inverse =
+        queries.InverseSum(q, workspace.merged.largest[q], workspace.merged.weights[q]);
     float* output = queries.Output(q);
     for (size_t j = 0; j < head_dim; ++j) {
       output[j] = workspace.merged.values[j * workspace.num_lanes + q] * inverse;

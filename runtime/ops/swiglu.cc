@@ -29,6 +29,29 @@ void SwiGlu(const float* gate, const float* up, size_t size, float* output) {
   }
 }
 
+void ClampedSwiGlu(const float* gate, const float* up, const SwiGluClamp& clamp, size_t size,
+                   float* output) {
+  const hn::ScalableTag<float> d;
+  const size_t lanes = hn::Lanes(d);
+  const auto limit = hn::Set(d, clamp.limit);
+  const auto alpha = hn::Set(d, -clamp.alpha);
+  const auto one = hn::Set(d, 1.0f);
+  const auto swiglu = [=](auto x, auto y) HWY_ATTR {
+    const auto g = hn::Min(x, limit);
+    const auto u = hn::Min(hn::Max(y, hn::Neg(limit)), limit);
+    const auto denominator = hn::Add(one, Exp(d, hn::Mul(alpha, g)));
+    return hn::Mul(hn::Div(g, denominator), hn::Add(u, one));
+  };
+  size_t i = 0;
+  for (; i + lanes <= size; i += lanes) {
+    hn::StoreU(swiglu(hn::LoadU(d, gate + i), hn::LoadU(d, up + i)), d, output + i);
+  }
+  if (i < size) {
+    const auto result = swiglu(hn::LoadN(d, gate + i, size - i), hn::LoadN(d, up + i, size - i));
+    hn::StoreN(result, d, output + i, size - i);
+  }
+}
+
 }  // namespace cria::ops::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -36,6 +59,12 @@ HWY_AFTER_NAMESPACE();
 namespace cria::ops {
 
 HWY_EXPORT(SwiGlu);
+HWY_EXPORT(ClampedSwiGlu);
+
+void ClampedSwiGlu(const float* gate, const float* up, const SwiGluClamp& clamp, size_t size,
+                   float* output) {
+  HWY_DYNAMIC_DISPATCH(ClampedSwiGlu)(gate, up, clamp, size, output);
+}
 
 void SwiGlu(const float* gate, const float* up, size_t size, float* output) {
   HWY_DYNAMIC_DISPATCH(SwiGlu)(gate, up, size, output);

@@ -8,4 +8,15 @@ namespace cria::ops {
 // be `gate`.
 void SwiGlu(const float* gate, const float* up, size_t size, float* output);
 
+// The numbers of gpt-oss's form of it.
+struct SwiGluClamp {
+  float alpha = 1.0f;
+  float limit = 0.0f;
+};
+
+// output[i] = (u + 1) * g / (1 + exp(-alpha * g)), where g is gate[i], but at most the limit, and u
+// is up[i], but at most the limit and at least its negative (OpenAI 2025). `output` may be `gate`.
+void ClampedSwiGlu(const float* gate, const float* up, const SwiGluClamp& clamp, size_t size,
+                   float* output);
+
 }  // namespace cria::ops

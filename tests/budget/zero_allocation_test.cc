@@ -281,7 +281,8 @@ TEST_P(RecurrentZeroAllocation, AfterLoading) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Mixers, RecurrentZeroAllocation, testing::Values("Lfm2", "Qwen35"),
+INSTANTIATE_TEST_SUITE_P(Mixers, RecurrentZeroAllocation,
+                         testing::Values("Lfm2", "Qwen35", "GraniteMamba"),
                          [](const auto& param) { return std::string(param.param); });
 
 // Experts, a shared one and a dense layer.

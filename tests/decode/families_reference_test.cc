@@ -113,7 +113,8 @@ TEST_P(FamiliesBesideTheReference, QuantizedIsNearTheReference) {
                                                       : 5e-2f;
     const std::vector<float> logits = loaded.Run(ids_, {48});
     const bool is_mixture = made_->model.config.experts.num_experts != 0;
-    const bool is_linear = made_->model.config.linear.num_key_heads != 0;
+    const bool is_linear =
+        made_->model.config.linear.num_key_heads != 0 || made_->model.config.HasMamba();
     const bool has_convolution = made_->model.config.conv_L_cache != 0;
     const bool is_exact = scheme == Scheme::kF32 && kv_type == KvType::kF32;
     const double share = is_exact                  ? 1.0

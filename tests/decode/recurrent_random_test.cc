@@ -173,7 +173,8 @@ TEST_P(RecurrentRandomTest, ASequenceGoesOnAsIfItHadRunAlone) {
 
 INSTANTIATE_TEST_SUITE_P(Models, RecurrentRandomTest,
                          testing::Values("Lfm2", "Lfm2Biases", "Lfm2Moe", "Lfm3", "Qwen35",
-                                         "Qwen35Other"),
+                                         "Qwen35Other", "GraniteMamba", "GraniteMambaOther",
+                                         "GraniteMambaMoe"),
                          [](const auto& param) { return std::string(param.param); });
 
 }  // namespace

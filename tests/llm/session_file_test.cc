@@ -37,6 +37,7 @@ support::FamilyCheckpoint LongFamily(const char* name) {
 
 support::FamilyCheckpoint LongLfm2() { return LongFamily("Lfm2"); }
 support::FamilyCheckpoint LongQwen35() { return LongFamily("Qwen35"); }
+support::FamilyCheckpoint LongMamba() { return LongFamily("GraniteMamba"); }
 
 class SessionRoundTrip : public SessionFileTest,
                          public testing::WithParamInterface<RoundTripCase> {};
@@ -84,7 +85,8 @@ INSTANTIATE_TEST_SUITE_P(
                     RoundTripCase{"DynamicRope", support::SpecDynamicRope, KvType::kF32},
                     RoundTripCase{"Mixture", nullptr, KvType::kInt8, support::WideMixture},
                     RoundTripCase{"ShortConvolutions", nullptr, KvType::kInt8, LongLfm2},
-                    RoundTripCase{"LinearAttention", nullptr, KvType::kInt8, LongQwen35}),
+                    RoundTripCase{"LinearAttention", nullptr, KvType::kInt8, LongQwen35},
+                    RoundTripCase{"Mamba", nullptr, KvType::kInt8, LongMamba}),
     [](const auto& param) { return param.param.name; });
 
 TEST_F(SessionFileTest, IsTheSameWhicheverPagesHeldTheTokens) {

@@ -201,6 +201,110 @@ TEST(ConfigLayerKindsTest, LinearAttentionHasSizesOfItsOwn) {
   ExpectRefused(config, "linear_attention is true for every layer", ErrorCode::kUnsupported);
 }
 
+ModelConfig WithMamba() {
+  const LayerKind attention = {.rope_theta = 1e6f};
+  const LayerKind mamba = {.rope_theta = 1e6f, .no_rope = true, .mamba = true};
+  ModelConfig config = WithKinds({mamba, attention});
+  config.mamba_d_conv = 4;
+  config.mamba_d_state = 128;
+  config.mamba_d_head = 64;
+  config.mamba_n_heads = 48;
+  config.mamba_n_groups = 2;
+  return config;
+}
+
+TEST(ConfigLayerKindsTest, MambaHasSizesOfItsOwn) {
+  const ModelConfig valid = WithMamba();
+  EXPECT_TRUE(ValidateConfig(valid));
+  EXPECT_TRUE(valid.has_recurrent_layers());
+  EXPECT_EQ(valid.mamba_conv_channels(), 48u * 64 + 2 * 256);
+  EXPECT_EQ(valid.mamba_in_channels(), 2 * 48u * 64 + 2 * 256);
+  struct Case {
+    const char* words;
+    void (*change)(ModelConfig& config);
+  };
+  const std::vector<Case> cases = {
+      {"mamba_d_conv is 0", [](ModelConfig& c) { c.mamba_d_conv = 0; }},
+      {"mamba_d_conv is 65", [](ModelConfig& c) { c.mamba_d_conv = 65; }},
+      {"mamba_d_state is 0", [](ModelConfig& c) { c.mamba_d_state = 0; }},
+      {"mamba_d_state is 257", [](ModelConfig& c) { c.mamba_d_state = 257; }},
+      {"mamba_d_head is 0", [](ModelConfig& c) { c.mamba_d_head = 0; }},
+      {"mamba_n_heads is 0", [](ModelConfig& c) { c.mamba_n_heads = 0; }},
+      {"mamba_n_groups is 0", [](ModelConfig& c) { c.mamba_n_groups = 0; }},
+      {"mamba_n_heads (48) is not a multiple of mamba_n_groups (5)",
+       [](ModelConfig& c) { c.mamba_n_groups = 5; }},
+      {"Mamba has rows of 1049088 channels",
+       [](ModelConfig& c) {
+         c.mamba_n_heads = 1024;
+         c.mamba_d_head = 512;
+       }},
+      {"layer_kinds[0].no_rope is false", [](ModelConfig& c) { c.layer_kinds[0].no_rope = false; }},
+      {"layer_kinds[0].mamba is true, but short_conv is true",
+       [](ModelConfig& c) {
+         c.layer_kinds[0].short_conv = true;
+         c.conv_L_cache = 3;
+       }},
+      {"mamba is false for every layer", [](ModelConfig& c) { c.layer_kinds[0].mamba = false; }},
+      {"mamba is false for every layer", [](ModelConfig& c) {
+         c = WithLinearAttention();
+         c.mamba_conv_bias = true;
+       }}};
+  for (const Case& bad : cases) {
+    ModelConfig config = WithMamba();
+    bad.change(config);
+    ExpectRefused(config, bad.words);
+  }
+  ModelConfig config = WithMamba();
+  config.layer_kinds[1] = config.layer_kinds[0];
+  config.layer_kinds[1].rope_theta = 1e4f;
+  ExpectRefused(config, "mamba is true for every layer", ErrorCode::kUnsupported);
+}
+
+ModelConfig WithSinks() {
+  ModelConfig config =
+      WithKinds({{.sliding_window = 16, .rope_theta = 1e6f}, {.rope_theta = 1e6f}});
+  config.num_experts = 8;
+  config.num_experts_per_tok = 2;
+  config.moe_intermediate_size = 32;
+  config.norm_topk_prob = true;
+  config.attn_sinks = config.router_bias = config.experts_bias = true;
+  config.swiglu_alpha = 1.702f;
+  config.swiglu_limit = 7.0f;
+  return config;
+}
+
+TEST(ConfigLayerKindsTest, SinksAndBiasesOfExpertsHaveRelations) {
+  EXPECT_TRUE(ValidateConfig(WithSinks()));
+  struct Case {
+    const char* words;
+    ErrorCode code;
+    void (*change)(ModelConfig& config);
+  };
+  const std::vector<Case> cases = {
+      {"attn_sinks is true, which this version only knows with heads that are rotated whole",
+       ErrorCode::kUnsupported, [](ModelConfig& c) { c.layer_kinds[1].no_rope = true; }},
+      {"attn_sinks is true", ErrorCode::kUnsupported, [](ModelConfig& c) { c.rotary_dim = 8; }},
+      {"one of swiglu_alpha and swiglu_limit is 0", ErrorCode::kInvalidFile,
+       [](ModelConfig& c) { c.swiglu_alpha = 0.0f; }},
+      {"hidden_act is not silu", ErrorCode::kUnsupported,
+       [](ModelConfig& c) { c.hidden_act = HiddenAct::kGelu; }},
+      {"router_bias is true", ErrorCode::kUnsupported,
+       [](ModelConfig& c) { c.scoring_func = ScoringFunc::kSigmoid; }},
+      {"beside a dense feed-forward or a shared expert", ErrorCode::kUnsupported,
+       [](ModelConfig& c) { c.shared_expert_intermediate_size = 32; }},
+      {"beside a dense feed-forward or a shared expert", ErrorCode::kUnsupported,
+       [](ModelConfig& c) { c.layer_kinds[1].dense_mlp = true; }},
+      {"num_experts is 0, but there are other fields", ErrorCode::kInvalidFile, [](ModelConfig& c) {
+         c.num_experts = c.num_experts_per_tok = c.moe_intermediate_size = 0;
+         c.norm_topk_prob = false;
+       }}};
+  for (const Case& bad : cases) {
+    ModelConfig config = WithSinks();
+    bad.change(config);
+    ExpectRefused(config, bad.words, bad.code);
+  }
+}
+
 TEST(ConfigLayerKindsTest, ShortConvolutionsDoNotLimitTheContext) {
   ModelConfig config = WithShortConv();
   config.layer_kinds[1].rope_scaling = {

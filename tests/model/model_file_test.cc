@@ -256,6 +256,28 @@ TEST(ModelFileTest, ReadsLinearAttention) {
       << file.error().message();
 }
 
+TEST(ModelFileTest, ReadsMamba) {
+  TestModelFile written = MakeTestModelFile();
+  ModelConfig& config = written.config;
+  config.mamba_d_conv = 4;
+  config.mamba_d_state = 2;
+  config.mamba_d_head = 3;
+  config.mamba_n_heads = 4;
+  config.mamba_n_groups = 2;
+  config.mamba_conv_bias = true;
+  config.mamba_proj_bias = true;
+  written.layer_kinds = {{.rope_theta = 1e6f, .no_rope = true, .mamba = true},
+                         {.rope_theta = 1e6f}};
+  config.layer_kinds = {written.layer_kinds.front()};
+  written.kind_of_layer = {1, 0};
+  written.required_features = {"mamba"};
+  // The file has the tensors of attention.
+  const auto file = OpenBytes(Serialize(written));
+  ASSERT_FALSE(file);
+  EXPECT_TRUE(file.error().message().contains("layers.1.mamba_in_proj is missing"))
+      << file.error().message();
+}
+
 TEST(ModelFileTest, ReadsTheFieldsOfFamilies) {
   TestModelFile written = MakeTestModelFile();
   ModelConfig& config = written.config;

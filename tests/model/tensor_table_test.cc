@@ -236,6 +236,68 @@ TEST(ExpectedTensorsTest, LinearAttentionTakesThePlaceOfAttention) {
   EXPECT_EQ(qkv->output_channels, config.qkv_channels());
 }
 
+TEST(ExpectedTensorsTest, MambaTakesThePlaceOfAttention) {
+  ModelConfig config = TwoLayers();
+  config.layer_kinds = {{.no_rope = true, .mamba = true}, {}};
+  config.kind_of_layer = {0, 1};
+  config.mamba_d_conv = 4;
+  config.mamba_d_state = 16;
+  config.mamba_d_head = 8;
+  config.mamba_n_heads = 12;
+  config.mamba_n_groups = 3;
+  config.mamba_conv_bias = true;
+  config.mamba_proj_bias = true;
+  struct Row {
+    const char* name;
+    size_t outputs;
+    size_t inputs;
+    bool is_always_f32;
+  };
+  const std::vector<Row> rows = {{"layers.0.input_layernorm", 1, 64, true},
+                                 {"layers.0.mamba_in_proj", 2 * 96 + 2 * 48, 64, false},
+                                 {"layers.0.mamba_dt_proj", 12, 64, true},
+                                 {"layers.0.mamba_in_bias", 1, 2 * 96 + 2 * 48 + 12, true},
+                                 {"layers.0.mamba_conv_weight", 1, 4 * (96 + 2 * 48), true},
+                                 {"layers.0.mamba_conv_bias", 1, 96 + 2 * 48, true},
+                                 {"layers.0.mamba_dt_bias", 1, 12, true},
+                                 {"layers.0.mamba_decay_rate", 1, 12, true},
+                                 {"layers.0.mamba_d", 1, 12, true},
+                                 {"layers.0.mamba_norm", 1, 96, true},
+                                 {"layers.0.mamba_out_proj", 64, 96, false},
+                                 {"layers.0.mamba_out_bias", 1, 64, true},
+                                 {"layers.0.post_attention_layernorm", 1, 64, true}};
+  const std::vector<TensorSpec> specs = ExpectedTensors(config);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const TensorSpec& spec = specs[i + 1];  // Behind the embedding.
+    EXPECT_EQ(spec.Name(), rows[i].name);
+    EXPECT_EQ(spec.output_channels, rows[i].outputs) << rows[i].name;
+    EXPECT_EQ(spec.input_channels, rows[i].inputs) << rows[i].name;
+    EXPECT_EQ(spec.is_always_f32(), rows[i].is_always_f32) << rows[i].name;
+  }
+  config.mamba_conv_bias = config.mamba_proj_bias = false;
+  EXPECT_EQ(ExpectedTensors(config).size(), specs.size() - 3);
+}
+
+TEST(ExpectedTensorsTest, SinksAndBiasesOfExpertsAreVectors) {
+  ModelConfig config = TwoLayers();
+  config.num_experts = 4;
+  config.num_experts_per_tok = 2;
+  config.moe_intermediate_size = 24;
+  const size_t num_without = ExpectedTensors(config).size();
+  config.attn_sinks = config.router_bias = config.experts_bias = true;
+  const std::vector<TensorSpec> specs = ExpectedTensors(config);
+  EXPECT_EQ(specs.size(), num_without + 2 * 4);
+  const auto size_of = [&](TensorRole role) {
+    const auto found = std::ranges::find(specs, role, &TensorSpec::role);
+    EXPECT_TRUE(found != specs.end() && found->is_vector());
+    return found == specs.end() ? 0 : found->input_channels;
+  };
+  EXPECT_EQ(size_of(TensorRole::kAttnSinks), config.num_attention_heads);
+  EXPECT_EQ(size_of(TensorRole::kRouterBias), 4u);
+  EXPECT_EQ(size_of(TensorRole::kExpertsGateUpBias), 4u * 2 * 24);
+  EXPECT_EQ(size_of(TensorRole::kExpertsDownBias), size_t{4} * config.hidden_size);
+}
+
 TEST(ExpectedTensorsTest, NamesAreDifferent) {
   std::set<std::string_view> names;
   for (int role = 0; role < kNumTensorRoles; ++role) {

@@ -47,7 +47,8 @@ inline std::ostream& operator<<(std::ostream& out, const Case& c) {
   return out << c.shape.num_attention_heads << '/' << c.shape.num_key_value_heads << " heads of "
              << c.shape.head_dim << ", " << KvTypeName(c.type) << ", " << c.num_rows
              << " rows from " << c.first_position << ", window of " << c.shape.window_tokens
-             << ", factor " << c.shape.score_factor << ", cap " << c.shape.score_cap;
+             << ", factor " << c.shape.score_factor << ", cap " << c.shape.score_cap
+             << (c.shape.sinks == nullptr ? "" : ", sinks");
 }
 
 // Exactly the bytes asked for, on the boundary asked for.
@@ -160,9 +161,11 @@ inline std::vector<double> Expected(const Case& c, const TestKvCache& cache,
     if (quantize_queries) query = Quantized(query);
     const size_t row = i / shape.num_attention_heads;
     const size_t head = i % shape.num_attention_heads * heads.size() / shape.num_attention_heads;
+    const double sink =
+        shape.sinks == nullptr ? -INFINITY : shape.sinks[i % shape.num_attention_heads];
     const std::vector<double> attended =
         reference::Attend(query, heads[head], c.BeginOf(row), c.first_position + row + 1,
-                          shape.score_factor, shape.score_cap);
+                          shape.score_factor, shape.score_cap, sink);
     result.insert(result.end(), attended.begin(), attended.end());
   }
   return result;

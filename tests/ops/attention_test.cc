@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <utility>
@@ -14,6 +15,9 @@
 
 namespace cria::ops {
 namespace {
+
+// The exponential of the last one, less any score, is more than a float can be.
+constexpr std::array<float, 4> kSinks = {-3.0f, 0.5f, 6.0f, 1e4f};
 
 std::vector<Case> Cases() {
   std::vector<Case> cases;
@@ -38,6 +42,19 @@ std::vector<Case> Cases() {
                                    .window_tokens = window_tokens,
                                    .score_factor = 1.5f,
                                    .score_cap = 0.75f},
+                         .type = type,
+                         .first_position = 290,
+                         .num_rows = num_rows});
+      }
+    }
+    // Sinks that take more or less than all positions, in spans and in tiles, with windows.
+    for (const size_t num_rows : {1, 3, 40}) {
+      for (const size_t window_tokens : {0, 37}) {
+        cases.push_back({.shape = {.num_attention_heads = 4,
+                                   .num_key_value_heads = 2,
+                                   .head_dim = 20,
+                                   .window_tokens = window_tokens,
+                                   .sinks = kSinks.data()},
                          .type = type,
                          .first_position = 290,
                          .num_rows = num_rows});

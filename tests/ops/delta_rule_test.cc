@@ -40,7 +40,7 @@ struct DeltaText {
     for (size_t i = 0; i < key_dim; ++i) sum += head[i] * head[i];
     for (size_t i = 0; i < key_dim; ++i) head[i] /= std::sqrt(sum);
   }
-  DeltaUpdates Updates(std::vector<float>& of, size_t first, size_t count) const {
+  StateUpdates Updates(std::vector<float>& of, size_t first, size_t count) const {
     float* const row = of.data() + first * stride();
     return {row + key_dim, row + 2 * key_dim, row + 2 * key_dim + value_dim, stride(), count};
   }
@@ -91,7 +91,7 @@ TEST(DeltaRuleTest, MatchesReferenceAtEverySize) {
       DeltaText text(key_dim, value_dim, 70);
       std::vector<double> expected_state;
       const std::vector<double> expected = NaiveDeltaRule(text, expected_state);
-      std::vector<float> state(DeltaStateSize(key_dim, value_dim), 123.0f);
+      std::vector<float> state(HeadStateSize(key_dim, value_dim), 123.0f);
       std::vector<float> outputs(expected.size());
       DeltaRule({key_dim, value_dim, state.data(), true}, {}, text.Updates(text.rows, 0, 70),
                 text.Reads(text.rows, 0, outputs), 70);
@@ -101,8 +101,8 @@ TEST(DeltaRuleTest, MatchesReferenceAtEverySize) {
       }
       for (size_t i = 0; i < key_dim; ++i) {
         for (size_t j = 0; j < value_dim; ++j) {
-          const size_t block = j / kDeltaColumns * key_dim + i;
-          ASSERT_NEAR(state[block * kDeltaColumns + j % kDeltaColumns],
+          const size_t block = j / kStateColumns * key_dim + i;
+          ASSERT_NEAR(state[block * kStateColumns + j % kStateColumns],
                       expected_state[i * value_dim + j], 2e-5);
         }
       }
@@ -116,9 +116,9 @@ TEST(DeltaRuleTest, EveryDivisionOfATextGivesTheSameBits) {
   constexpr size_t kValueDim = 24;
   constexpr size_t kNumRows = 40;
   const DeltaText text(kKeyDim, kValueDim, kNumRows);
-  const DeltaRuleHead head = {kKeyDim, kValueDim};
+  const HeadState head = {kKeyDim, kValueDim};
   std::vector<float> whole_rows = text.rows;
-  std::vector<float> whole_state(DeltaStateSize(kKeyDim, kValueDim));
+  std::vector<float> whole_state(HeadStateSize(kKeyDim, kValueDim));
   std::vector<float> whole(kNumRows * kValueDim);
   DeltaRule({kKeyDim, kValueDim, whole_state.data(), true}, {},
             text.Updates(whole_rows, 0, kNumRows), text.Reads(whole_rows, 0, whole), kNumRows);

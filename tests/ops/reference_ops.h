@@ -121,7 +121,8 @@ struct Head {
 
 // softmax(cap of factor * query . keys / sqrt(head_dim)) . values over the positions [begin, end).
 inline std::vector<double> Attend(const std::vector<double>& query, const Head& head, size_t begin,
-                                  size_t end, double factor = 1.0, double cap = 0.0) {
+                                  size_t end, double factor = 1.0, double cap = 0.0,
+                                  double sink = -INFINITY) {
   const size_t head_dim = query.size();
   std::vector<double> scores;
   for (size_t t = begin; t < end; ++t) {
@@ -129,8 +130,8 @@ inline std::vector<double> Attend(const std::vector<double>& query, const Head& 
     for (size_t j = 0; j < head_dim; ++j) dot += query[j] * head.keys[t][j];
     scores.push_back(SoftCapped(factor * dot / std::sqrt(static_cast<double>(head_dim)), cap));
   }
-  const double largest = *std::max_element(scores.begin(), scores.end());
-  double sum = 0;
+  const double largest = std::max(sink, *std::max_element(scores.begin(), scores.end()));
+  double sum = std::exp(sink - largest);
   std::vector<double> output(head_dim, 0.0);
   for (size_t t = begin; t < end; ++t) {
     const double weight = std::exp(scores[t - begin] - largest);

@@ -5,10 +5,10 @@
     ./dev shell PYTHON tests/reference/compare_with_transformers.py build/release
 
 For every small shape and every storage type, and for random configurations of the families with short
-convolutions, with linear attention, of Gemma 4, and of those from Ministral 3 to GLM-4, a program makes a checkpoint and the logits of the reference decoder for it;
+convolutions, with linear attention or Mamba, of Gemma 4, and of those from Ministral 3 to GLM-4, a program makes a checkpoint and the logits of the reference decoder for it;
 transformers reads the checkpoint and computes them too, in float64. What is printed is the largest
 difference beside the largest logit, which must be at most 1e-5: transformers makes rotary angles in
-float32; and at most 5e-5 where there is linear attention, of which it computes more in float32. Checkpoints of the families are also converted without quantizing, and what the runtime computes, in
+float32; and at most 5e-5 where there is linear attention or Mamba, of which it computes more in float32. Checkpoints of the families are also converted without quantizing, and what the runtime computes, in
 chunks of several sizes, must be within 1e-3, its negative log-likelihood within 1e-4, and its greedy texts equal.
 """
 
@@ -159,6 +159,38 @@ def random_granite4():
     return config
 
 
+def random_granite_mamba():
+    """Granite 4.0 with layers of Mamba, and with experts or without."""
+    config = random_granite4()
+    heads, expand = random.choice([(4, 2), (8, 2), (6, 3)])
+    config.update(mamba_n_heads=heads, mamba_expand=expand, mamba_d_head=random.choice(["auto", 64 * expand // heads]),
+                  mamba_n_groups=random.choice([1, 2]), mamba_d_state=random.choice([16, 20, 64]),
+                  mamba_d_conv=random.choice([2, 3, 4]), mamba_conv_bias=random.choice([False, True]),
+                  mamba_proj_bias=random.choice([False, True]), mamba_chunk_size=random.choice([8, 256]))
+    del config["layer_types"]
+    config[random.choice(["layer_types", "layers_block_type"])] = random_layers(3, ["mamba", "attention"])
+    if random.random() < 0.5:
+        config.update(num_local_experts=8, num_experts_per_tok=random.choice([1, 3, 8]), intermediate_size=48)
+    return config
+
+
+def random_gpt_oss():
+    config = recent_sizes("GptOssForCausalLM", "gpt_oss", 4)
+    config.update(intermediate_size=random.choice([32, 48]), sliding_window=random.choice([5, 12]),
+                  num_local_experts=8, num_experts_per_tok=random.choice([1, 3, 8]),
+                  attention_bias=random.choice([False, True]), swiglu_limit=random.choice([0.7, 2.0, 7.0]))
+    if random.random() < 0.5:
+        config["rope_scaling"] = {"rope_type": "yarn", "factor": random.choice([4.0, 32.0]), "beta_fast": 32.0,
+                                  "beta_slow": 1.0, "truncate": random.choice([False, True]),
+                                  "original_max_position_embeddings": 32}
+        config["rope_theta"] = 150000.0
+    else:
+        config["rope_parameters"] = {"rope_type": "default", "rope_theta": 1e4}
+        config["layer_types"] = random_layers(4, ["full_attention", "sliding_attention"])
+        config["swiglu_alpha"] = random.choice([1.0, 2.0])
+    return config
+
+
 def random_olmo3():
     config = recent_sizes("Olmo3ForCausalLM", "olmo3", 4)
     config.update(sliding_window=random.choice([5, 12]), attention_bias=random.choice([False, True]))
@@ -270,7 +302,8 @@ def compare(build, shape, dtype, config=None):
         fail(f"{json.dumps(config)}: other tokens are the likeliest")
     difference = (transformers_logits(model, ids) - expected).abs().max().item()
     print(f"{type(model).__name__:22} {shape:12} {dtype:5} {difference:9.2e} of {expected.abs().max().item():.2f}")
-    bound = LINEAR_BOUND if config is not None and "linear_num_key_heads" in config else BOUND
+    is_linear = config is not None and ("linear_num_key_heads" in config or "mamba_d_state" in config)
+    bound = LINEAR_BOUND if is_linear else BOUND
     if difference > bound:
         fail(f"{json.dumps(config)}: {difference:.2e} is above {bound:.0e}")
     return difference
@@ -327,7 +360,7 @@ def main():
     random.seed(options.seed)
     largest = 0.0
     for make in [random_lfm2, random_lfm2_moe, random_lfm3, random_qwen35, random_qwen35_moe, random_qwen3_next,
-                 random_ministral3, random_granite4, random_olmo3, random_exaone4, random_gemma4, random_gemma4,
+                 random_ministral3, random_granite4, random_granite_mamba, random_gpt_oss, random_olmo3, random_exaone4, random_gemma4, random_gemma4,
                  random_others, random_others, random_others]:
         for _ in range(options.count if options.only in make.__name__ else 0):
             config = make()

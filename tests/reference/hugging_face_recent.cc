@@ -40,9 +40,32 @@ void SetAttentionBias(const json& fields, ReferenceConfig& config) {
   config.qkv_bias = config.o_bias = FieldOr(fields, "attention_bias", false);
 }
 
-// Reads models without experts, where all layers attend.
+void ReadMambaSizes(const json& fields, ReferenceConfig& config) {
+  const auto heads = FieldOr<size_t>(fields, "mamba_n_heads", 128);
+  config.mamba = {
+      .conv_kernel = FieldOr<size_t>(fields, "mamba_d_conv", 4),
+      .state_size = FieldOr<size_t>(fields, "mamba_d_state", 256),
+      .head_dim = FieldOr<size_t>(fields, "mamba_expand", 2) * config.hidden_size / heads,
+      .num_heads = heads,
+      .num_groups = FieldOr<size_t>(fields, "mamba_n_groups", 1),
+      .conv_bias = FieldOr(fields, "mamba_conv_bias", true),
+      .proj_bias = FieldOr(fields, "mamba_proj_bias", false)};
+}
+
+// With 0 experts, the shared expert is the feed-forward.
 void ReadGraniteHybrid(const json& fields, ReferenceConfig& config) {
-  config.intermediate_size = fields.at("shared_intermediate_size").get<size_t>();
+  const auto experts = FieldOr<size_t>(fields, "num_local_experts", 8);
+  const auto shared = fields.at("shared_intermediate_size").get<size_t>();
+  if (experts != 0) {
+    config.experts = {.names = ReferenceExpertNames::kGranite,
+                      .num_experts = experts,
+                      .num_experts_per_tok = FieldOr<size_t>(fields, "num_experts_per_tok", 2),
+                      .intermediate_size = config.intermediate_size,
+                      .norm_topk_prob = true,
+                      .shared_intermediate_size = shared,
+                      .is_dense = std::vector<bool>(config.num_hidden_layers, false)};
+  }
+  config.intermediate_size = shared;
   config.embedding_multiplier = FieldOr(fields, "embedding_multiplier", 1.0);
   config.score_scale = FieldOr(fields, "attention_multiplier", 1.0);
   config.residual_multiplier = FieldOr(fields, "residual_multiplier", 1.0);
@@ -53,7 +76,14 @@ void ReadGraniteHybrid(const json& fields, ReferenceConfig& config) {
   SetAttentionBias(fields, config);
   SetLayers(config);
   const bool has_rope = FieldOr<std::string>(fields, "position_embedding_type", "") == "rope";
-  for (ReferenceAttention& layer : config.layers) layer.no_rope = !has_rope;
+  ReadMambaSizes(fields, config);
+  const json types = fields.contains("layer_types") ? fields.at("layer_types")
+                                                    : FieldOr(fields, "layers_block_type", json());
+  for (size_t i = 0; i < config.num_hidden_layers; ++i) {
+    ReferenceAttention& layer = config.layers.at(i);
+    layer.no_rope = !has_rope;
+    layer.mamba = types.is_null() || types.at(i) == "mamba" || types.at(i) == "linear_attention";
+  }
 }
 
 // Whether each layer has a window: as layer_types says, or all but every n-th.
@@ -99,6 +129,29 @@ void ReadExaone4(const json& fields, ReferenceConfig& config) {
   for (const bool has_window : Windows(fields, config.num_hidden_layers, pattern)) {
     config.layers.push_back({config.rope_theta, config.rope_scaling, has_window ? window : 0});
     config.layers.back().no_rope = window != 0 && !has_window;
+  }
+}
+
+void ReadGptOss(const json& fields, ReferenceConfig& config) {
+  config.num_key_value_heads = FieldOr<size_t>(fields, "num_key_value_heads", 8);
+  config.head_dim = FieldOr<size_t>(fields, "head_dim", 64);
+  config.rms_norm_eps = FieldOr(fields, "rms_norm_eps", 1e-5);
+  config.qkv_bias = config.o_bias = FieldOr(fields, "attention_bias", true);
+  config.has_sinks = true;
+  config.swiglu_alpha = FieldOr(fields, "swiglu_alpha", 1.702);
+  config.swiglu_limit = FieldOr(fields, "swiglu_limit", 7.0);
+  config.experts = {.names = ReferenceExpertNames::kGptOss,
+                    .num_experts = FieldOr<size_t>(fields, "num_local_experts", 128),
+                    .num_experts_per_tok = FieldOr<size_t>(fields, "num_experts_per_tok", 4),
+                    .intermediate_size = config.intermediate_size,
+                    .norm_topk_prob = true,
+                    .is_dense = std::vector<bool>(config.num_hidden_layers, false)};
+  const json rope = RopeOf(fields);
+  config.rope_theta = FieldOr(rope, "rope_theta", FieldOr(fields, "rope_theta", 150000.0));
+  config.rope_scaling = ReadRopeScaling(rope);
+  const auto window = FieldOr<size_t>(fields, "sliding_window", 128);
+  for (const bool has_window : Windows(fields, config.num_hidden_layers, 2)) {
+    config.layers.push_back({config.rope_theta, config.rope_scaling, has_window ? window : 0});
   }
 }
 
@@ -196,6 +249,8 @@ bool ReadRecentFamily(const json& fields, ReferenceConfig& config) {
     ReadMinistral3(fields, config);
   } else if (config.architecture == "GraniteMoeHybridForCausalLM") {
     ReadGraniteHybrid(fields, config);
+  } else if (config.architecture == "GptOssForCausalLM") {
+    ReadGptOss(fields, config);
   } else if (config.architecture == "Olmo3ForCausalLM") {
     ReadOlmo3(fields, config);
   } else if (config.architecture == "Exaone4ForCausalLM") {

@@ -165,6 +165,12 @@ ReferenceDecoder::Layer ReferenceDecoder::MakeLayer(size_t index, size_t context
     });
     return layer;
   }
+  if (layer.attention.mamba) {
+    layer.mamba.emplace(c, prefix, [this](const std::string& name, const auto& shape) {
+      return Weights(name, shape);
+    });
+    return layer;
+  }
   NameAttention(prefix, layer);
   layer.rope_frequencies = RopeFrequencies(c, context, index);
   return layer;
@@ -182,6 +188,7 @@ void ReferenceDecoder::NameAttention(const std::string& prefix, Layer& layer) co
   const auto if_any = [&](bool is_there, const char* name, size_t size) {
     return is_there ? Weights(prefix + name, {size}) : nullptr;
   };
+  layer.sinks = if_any(c.has_sinks, "self_attn.sinks", c.num_attention_heads);
   if (c.fused_projections && !c.split_queries) {  // Phi 3: the rows of one matrix after another.
     layer.q_proj = matrix("self_attn.qkv_proj.weight", queries + 2 * keys, c.hidden_size);
     layer.k_proj = layer.q_proj + queries * c.hidden_size;
@@ -220,6 +227,12 @@ void ReferenceDecoder::NameAttention(const std::string& prefix, Layer& layer) co
 void ReferenceDecoder::NameFeedForward(const std::string& prefix, size_t index,
                                        Layer& layer) const {
   const ReferenceConfig& c = model_.config;
+  if (c.HasExperts(index) && c.experts.names == ReferenceExpertNames::kGptOss) {
+    layer.gpt_oss.emplace(c, prefix, [this](const std::string& name, const auto& shape) {
+      return Weights(name, shape);
+    });
+    return;
+  }
   if (c.HasExperts(index)) {
     layer.mixture.emplace(c, prefix, [this](const std::string& name, const auto& shape) {
       return Weights(name, shape);
@@ -376,6 +389,7 @@ std::vector<double> ReferenceDecoder::Attend(const Layer& layer,
       const bool has_left_window = window != 0 && t + window <= position_;
       if (has_left_window) scores[t] = -std::numeric_limits<double>::infinity();
     }
+    if (layer.sinks != nullptr) scores.push_back(layer.sinks[h]);
     Softmax(scores);
     for (size_t t = 0; t <= position_; ++t) {
       const double* value = stored.values.data() + t * key_value_channels + offset;
@@ -389,6 +403,7 @@ std::vector<double> ReferenceDecoder::Attend(const Layer& layer,
 std::vector<double> ReferenceDecoder::MixerOf(Layer& layer, const std::vector<double>& x) {
   const std::vector<double> normed = Norm(x, layer.attention_input_norm);
   if (layer.delta_net) return layer.delta_net->Of(normed);
+  if (layer.mamba) return layer.mamba->Of(normed);
   return layer.short_conv ? layer.short_conv->Of(normed) : AttentionOf(layer, normed);
 }
 
@@ -451,6 +466,7 @@ std::vector<double> ReferenceDecoder::FeedForwardOf(const Layer& layer,
                                                     const std::vector<double>& x) const {
   const ReferenceConfig& c = model_.config;
   const std::vector<double> normed = Norm(x, layer.mlp_input_norm);
+  if (layer.gpt_oss) return layer.gpt_oss->Of(normed);
   if (!layer.mixture) return DenseOf(layer, normed);
   if (!c.experts.are_beside_mlp) return layer.mixture->Of(normed);
   // Gemma 4: the router reads x with a norm of its own.
@@ -522,6 +538,7 @@ void ReferenceDecoder::Reset() {
     layer.values.clear();
     if (layer.short_conv) layer.short_conv->Reset();
     if (layer.delta_net) layer.delta_net->Reset();
+    if (layer.mamba) layer.mamba->Reset();
   }
 }
 

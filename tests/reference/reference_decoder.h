@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "reference/reference_delta_net.h"
+#include "reference/reference_gpt_oss.h"
+#include "reference/reference_mamba.h"
 #include "reference/reference_mixture.h"
 #include "reference/reference_model.h"
 #include "reference/reference_per_layer.h"
@@ -44,15 +46,19 @@ class ReferenceDecoder {
     const float* mlp_output_norm;
     std::optional<ReferenceShortConv> short_conv;  // If there is one, there is no attention.
     std::optional<ReferenceDeltaNet> delta_net;
+    std::optional<ReferenceMamba> mamba;
     const float* q_proj;  // [num_attention_heads * head_dim, hidden_size]
     const float* k_proj;  // [num_key_value_heads * head_dim, hidden_size]
     const float* v_proj;  // The same.
     const float* o_proj;  // [hidden_size, num_attention_heads * head_dim]
     std::optional<ReferenceMixture> mixture;
+    std::optional<ReferenceGptOssExperts> gpt_oss;
     const float* gate_proj;  // [intermediate_size, hidden_size]; null in a mixture.
     const float* up_proj;    // The same.
     const float* down_proj;  // [hidden_size, intermediate_size]
-    const float* q_bias;     // Null where the model has none, as all that follow.
+    const float* sinks;      // [num_attention_heads]; null where the model has none, as all that
+                             // follow.
+    const float* q_bias;
     const float* k_bias;
     const float* v_bias;
     const float* o_bias;

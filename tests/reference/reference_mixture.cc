@@ -60,6 +60,8 @@ ReferenceMixture::ReferenceMixture(const ReferenceConfig& config, const std::str
       }
       break;
     }
+    case ReferenceExpertNames::kGptOss:  // ReferenceGptOssExperts.
+      break;
     case ReferenceExpertNames::kGranite: {
       const std::string block = prefix + "block_sparse_moe.";
       router_ = find(block + "router.layer.weight", {c.num_experts, hidden});

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <map>
 #include <string>
@@ -40,7 +41,7 @@ enum class ReferenceNames { kLlama, kLfm2, kLfm3 };
 
 // How checkpoints name experts: a tensor for each matrix of each, as Qwen's, Mixtral's or LFM2's
 // files, or one for all experts.
-enum class ReferenceExpertNames { kQwen, kMixtral, kGranite, kLfm2, kGemma4 };
+enum class ReferenceExpertNames { kQwen, kMixtral, kGranite, kLfm2, kGemma4, kGptOss };
 
 // The experts of a mixture.
 struct ReferenceExperts {
@@ -68,6 +69,17 @@ struct ReferenceLinear {
   bool is_fused = false;  // Projections as in Qwen3-Next.
 };
 
+// The sizes of Mamba-2, and which biases it has.
+struct ReferenceMambaSizes {
+  size_t conv_kernel = 0;
+  size_t state_size = 0;
+  size_t head_dim = 0;
+  size_t num_heads = 0;
+  size_t num_groups = 0;
+  bool conv_bias = false;
+  bool proj_bias = false;
+};
+
 // The fields of ReferenceConfig that may be different from layer to layer.
 struct ReferenceAttention {
   double rope_theta = 10000.0;
@@ -81,6 +93,7 @@ struct ReferenceAttention {
   bool keys_are_values = false;  // Before their norms and before they are turned.
   int read_layer = -1;           // The layer whose keys and values it attends to; -1: its own.
   bool has_wide_mlp = false;     // The feed-forward has twice as many channels.
+  bool mamba = false;            // Or Mamba-2.
 };
 
 struct ReferenceConfig {
@@ -129,6 +142,10 @@ struct ReferenceConfig {
   // q_proj also has gates, behind each head, whose sigmoids multiply what attention writes.
   bool attn_output_gate = false;
   ReferenceLinear linear;
+  ReferenceMambaSizes mamba;
+  bool has_sinks = false;     // Each head of attention has a score for no position.
+  double swiglu_alpha = 0.0;  // gpt-oss's experts have it, and the next one.
+  double swiglu_limit = 0.0;
   // Queries at a position p are multiplied by 1 + b ln(1 + floor(p / query_scale_positions)).
   double query_scale_beta = 0.0;
   size_t query_scale_positions = 0;
@@ -150,6 +167,9 @@ struct ReferenceConfig {
     if (attention.head_dim == 0) attention.head_dim = head_dim;
     if (attention.num_key_value_heads == 0) attention.num_key_value_heads = num_key_value_heads;
     return attention;
+  }
+  bool HasMamba() const {
+    return std::any_of(layers.begin(), layers.end(), [](const auto& layer) { return layer.mamba; });
   }
   bool HasExperts(size_t layer) const {
     return experts.num_experts != 0 && !experts.is_dense.at(layer);

@@ -235,14 +235,15 @@ FamilyGgufWriter::FamilyGgufWriter(const std::string& architecture, const std::s
     return;
   }
   size("embedding_length", "hidden_size");
-  size("feed_forward_length",
-       architecture == "granitehybrid" ? "shared_intermediate_size" : "intermediate_size");
+  const bool is_dense_granite =
+      architecture == "granitehybrid" && config.at("num_local_experts") == 0;
+  size("feed_forward_length", is_dense_granite ? "shared_intermediate_size" : "intermediate_size");
   size("block_count", "num_hidden_layers");
   size("attention.head_count", "num_attention_heads");
   const bool is_lfm2 = architecture.starts_with("lfm2");
   if (is_lfm2) {
     AddShortConv(architecture, config, writer_);
-  } else {
+  } else if (architecture != "granitehybrid") {
     size("attention.head_count_kv", "num_key_value_heads");
   }
   size("attention.key_length", "head_dim");
@@ -264,6 +265,8 @@ FamilyGgufWriter::FamilyGgufWriter(const std::string& architecture, const std::s
     writer_.Add(key("rope.scaling.type"), "linear");
     writer_.Add(key("rope.scaling.factor"), rope["factor"].get<float>());
   }
+  is_dense_granite_ = is_dense_granite;
+  config_ = config_json;
   head_dim_ = config.value("head_dim", config.at("hidden_size").get<size_t>() /
                                            config.at("num_attention_heads").get<size_t>());
   AddMixture(architecture, config, writer_);
@@ -295,7 +298,7 @@ void FamilyGgufWriter::Add(reference::ReferenceTensor tensor, const std::string&
     writer_.AddTensor(std::format("{}{}.weight", block, module), rows.shape, StorageType::kF32,
                       rows.values);
   };
-  if (architecture_ == "granitehybrid" && name.contains("_linear.weight")) {
+  if (is_dense_granite_ && name.contains("_linear.weight")) {
     if (name.contains(".output_linear.")) {
       add_part("ffn_down", 0, 1);
     } else {
@@ -325,6 +328,7 @@ void FamilyGgufWriter::Add(reference::ReferenceTensor tensor, const std::string&
   if (architecture_.starts_with("gemma") && name.ends_with("norm.weight")) {
     for (float& value : tensor.values) value += 1.0f;
   }
+  ChangeRecentTensor(architecture_, json::parse(config_), name, tensor);
   // Without the 1 of Hugging Face's [hidden_size, 1, taps].
   if (name.ends_with(".conv.conv.weight")) tensor.shape.erase(tensor.shape.begin() + 1);
   if (name.contains(".shared_expert_gate.")) tensor.shape = {tensor.shape.back()};
@@ -370,6 +374,7 @@ void FamilyGgufWriter::ChangeLinearAttention(std::string_view name,
   if (name.ends_with(".A_log")) {
     for (float& value : tensor.values) value = -std::exp(value);
   }
+  ChangeRecentTensor(architecture_, json::parse(config_), name, tensor);
   // Without the 1 of Hugging Face's [channels, 1, taps].
   if (name.ends_with(".conv1d.weight")) tensor.shape.erase(tensor.shape.begin() + 1);
   if (architecture_ == "qwen3next" || !name.contains(".linear_attn.") ||

@@ -38,6 +38,8 @@ class FamilyGgufWriter {
                  std::string_view name);
 
   std::string architecture_;
+  std::string config_;  // As JSON.
+  bool is_dense_granite_ = false;
   size_t head_dim_ = 0;
   ValueHeads value_heads_;
   GgufWriter writer_;

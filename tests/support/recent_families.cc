@@ -13,10 +13,11 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::array<std::string_view, 13> kArchitectures = {"Ministral3ForCausalLM",
+constexpr std::array<std::string_view, 14> kArchitectures = {"Ministral3ForCausalLM",
                                                              "Mistral3ForConditionalGeneration",
                                                              "SmolVLMForConditionalGeneration",
                                                              "GraniteMoeHybridForCausalLM",
+                                                             "GptOssForCausalLM",
                                                              "Olmo3ForCausalLM",
                                                              "Exaone4ForCausalLM",
                                                              "Ernie4_5ForCausalLM",
@@ -66,6 +67,79 @@ json GraniteHybrid() {
                         {"tie_word_embeddings", true}});
   fields.erase("head_dim");
   return fields;
+}
+
+// Two groups of heads of Mamba, which are not as wide as those of attention.
+json GraniteMamba() {
+  return Merged(GraniteHybrid(), {{"layer_types", {"mamba", "attention", "mamba"}},
+                                  {"position_embedding_type", nullptr},
+                                  {"mamba_n_heads", 8},
+                                  {"mamba_d_head", 16},
+                                  {"mamba_n_groups", 2},
+                                  {"mamba_d_state", 32},
+                                  {"mamba_d_conv", 4},
+                                  {"mamba_conv_bias", true}});
+}
+
+// State sizes that no vector fills, rope, and all biases but that of the convolution.
+json GraniteMambaOther() {
+  json fields = GraniteMamba();
+  fields.erase("layer_types");
+  return Merged(fields, {{"layers_block_type", {"attention", "mamba", "linear_attention"}},
+                         {"position_embedding_type", "rope"},
+                         {"attention_bias", true},
+                         {"tie_word_embeddings", false},
+                         {"mamba_expand", 3},
+                         {"mamba_n_heads", 8},
+                         {"mamba_d_head", "auto"},
+                         {"mamba_n_groups", 1},
+                         {"mamba_d_state", 20},
+                         {"mamba_d_conv", 2},
+                         {"mamba_conv_bias", false},
+                         {"mamba_proj_bias", true}});
+}
+
+json GraniteMambaMoe() {
+  return Merged(GraniteMamba(), {{"num_local_experts", 8},
+                                 {"num_experts_per_tok", 3},
+                                 {"intermediate_size", 48},
+                                 {"mamba_n_groups", 1}});
+}
+
+// Activations are often at the limits.
+json GptOss() {
+  return Merged(SizesOf("GptOssForCausalLM", "gpt_oss", 4),
+                {{"intermediate_size", 48},
+                 {"sliding_window", 12},
+                 {"num_local_experts", 8},
+                 {"num_experts_per_tok", 3},
+                 {"attention_bias", true},
+                 {"swiglu_limit", 1.5},
+                 {"tie_word_embeddings", false},
+                 {"rope_theta", 150000.0},
+                 {"rope_scaling",
+                  {{"rope_type", "yarn"},
+                   {"factor", 32.0},
+                   {"beta_fast", 32.0},
+                   {"beta_slow", 1.0},
+                   {"truncate", false},
+                   {"original_max_position_embeddings", 32}}}});
+}
+
+json GptOssOther() {
+  json fields = GptOss();
+  fields.erase("rope_scaling");
+  fields.erase("rope_theta");
+  return Merged(fields,
+                {{"layer_types",
+                  {"full_attention", "sliding_attention", "sliding_attention", "full_attention"}},
+                 {"rope_parameters", {{"rope_type", "default"}, {"rope_theta", 10000.0}}},
+                 {"attention_bias", false},
+                 {"num_key_value_heads", 4},
+                 {"swiglu_alpha", 1.2},
+                 {"swiglu_limit", 7.0},
+                 {"num_experts_per_tok", 1},
+                 {"tie_word_embeddings", true}});
 }
 
 json Olmo3() {
@@ -190,8 +264,16 @@ class Lister {
 
   void AddLayer(size_t index) {
     const std::string layer = std::format("{}layers.{}.", prefix_, index);
-    AddAttention(layer + "self_attn.");
-    if (Is("granitemoehybrid")) {
+    if (IsMamba(index)) {
+      AddMamba(layer + "mamba.");
+    } else {
+      AddAttention(layer + "self_attn.");
+    }
+    if (Is("gpt_oss")) {
+      Add(layer + "self_attn.sinks", {Size("num_attention_heads")});
+      AddGptOssExperts(layer + "mlp.");
+    } else if (Is("granitemoehybrid")) {
+      AddExperts(layer + "block_sparse_moe.");
       AddFused(layer + "shared_mlp.input_linear", layer + "shared_mlp.output_linear",
                Size("shared_intermediate_size"));
     } else if (IsGlm()) {
@@ -202,6 +284,49 @@ class Lister {
       AddFeedForward(layer + "mlp.");
     }
     for (const char* norm : Norms()) Add(layer + norm + ".weight", {Size("hidden_size")});
+  }
+
+  bool IsMamba(size_t index) const {
+    if (!Is("granitemoehybrid")) return false;
+    const bool has_types = config_.contains("layer_types");
+    const json& type = config_.at(has_types ? "layer_types" : "layers_block_type").at(index);
+    return type == "mamba" || type == "linear_attention";
+  }
+
+  void AddMamba(const std::string& module) {
+    const size_t heads = Size("mamba_n_heads");
+    const size_t channels = config_.value("mamba_expand", size_t{2}) * Size("hidden_size");
+    const size_t convolved = channels + 2 * Size("mamba_n_groups") * Size("mamba_d_state");
+    const bool has_bias = Flag("mamba_proj_bias", false);
+    AddLinear(module + "in_proj", channels + convolved + heads, Size("hidden_size"), has_bias);
+    Add(module + "conv1d.weight", {convolved, 1, Size("mamba_d_conv")});
+    if (Flag("mamba_conv_bias", true)) Add(module + "conv1d.bias", {convolved});
+    Add(module + "dt_bias", {heads});
+    Add(module + "A_log", {heads});
+    Add(module + "D", {heads});
+    Add(module + "norm.weight", {channels});
+    AddLinear(module + "out_proj", Size("hidden_size"), channels, has_bias);
+  }
+
+  void AddGptOssExperts(const std::string& module) {
+    const size_t experts = Size("num_local_experts");
+    const size_t hidden = Size("hidden_size");
+    const size_t width = Size("intermediate_size");
+    AddLinear(module + "router", experts, hidden, true);
+    Add(module + "experts.gate_up_proj", {experts, hidden, 2 * width});
+    Add(module + "experts.gate_up_proj_bias", {experts, 2 * width});
+    Add(module + "experts.down_proj", {experts, width, hidden});
+    Add(module + "experts.down_proj_bias", {experts, hidden});
+  }
+
+  // All experts in one tensor each.
+  void AddExperts(const std::string& module) {
+    const size_t experts = Size("num_local_experts");
+    const size_t width = Size("intermediate_size");
+    if (experts == 0) return;
+    AddLinear(module + "router.layer", experts, Size("hidden_size"));
+    Add(module + "input_linear.weight", {experts, 2 * width, Size("hidden_size")});
+    Add(module + "output_linear.weight", {experts, Size("hidden_size"), width});
   }
 
   bool IsGlm() const { return Is("glm") || Is("glm4"); }
@@ -325,6 +450,11 @@ std::vector<FamilyCheckpoint> RecentFamilies() {
            ""},
           {"GraniteHybrid", GraniteHybrid().dump(), "granitehybrid"},
           {"GraniteHybridNope", Merged(GraniteHybrid(), nope).dump(), "granitehybrid"},
+          {"GraniteMamba", GraniteMamba().dump(), "granitehybrid"},
+          {"GraniteMambaOther", GraniteMambaOther().dump(), ""},
+          {"GraniteMambaMoe", GraniteMambaMoe().dump(), "granitehybrid"},
+          {"GptOss", GptOss().dump(), ""},
+          {"GptOssOther", GptOssOther().dump(), ""},
           {"Olmo3", Olmo3().dump(), "olmo2"},
           {"Olmo3TwoRopes", Merged(Olmo3(), two_ropes).dump(), ""},
           {"Exaone4", Exaone4().dump(), "exaone4"},

@@ -29,6 +29,10 @@ constexpr RecentModule kModules[] = {
     {"glm4", "post_attention_layernorm", "ffn_norm"},
     {"glm4", "post_mlp_layernorm", "post_ffw_norm"},
     {"glm4", "mlp.gate_up_proj", "ffn_up"},
+    {"granitehybrid", "mamba.in_proj", "ssm_in"},
+    {"granitehybrid", "mamba.conv1d", "ssm_conv1d"},
+    {"granitehybrid", "mamba.norm", "ssm_norm"},
+    {"granitehybrid", "mamba.out_proj", "ssm_out"},
 };
 
 void AddYarn(const std::string& architecture, const json& rope, GgufWriter& writer) {
@@ -46,6 +50,22 @@ void AddYarn(const std::string& architecture, const json& rope, GgufWriter& writ
   if (rope.contains("mscale_all_dim")) {
     writer.Add(key("yarn_log_multiplier"), rope.at("mscale_all_dim").get<float>());
   }
+}
+
+// A layer of Mamba has no heads of keys and values.
+void AddMambaKeys(const json& config, GgufWriter& writer) {
+  const auto size = [&](const char* field) { return config.at(field).get<uint32_t>(); };
+  std::vector<int32_t> heads;
+  for (const json& type : config.at("layer_types")) {
+    heads.push_back(type == "mamba" ? 0 : config.at("num_key_value_heads").get<int32_t>());
+  }
+  writer.Add("granitehybrid.attention.head_count_kv", heads);
+  if (!config.contains("mamba_n_heads")) return;
+  writer.Add("granitehybrid.ssm.conv_kernel", size("mamba_d_conv"));
+  writer.Add("granitehybrid.ssm.state_size", size("mamba_d_state"));
+  writer.Add("granitehybrid.ssm.group_count", size("mamba_n_groups"));
+  writer.Add("granitehybrid.ssm.time_step_rank", size("mamba_n_heads"));
+  writer.Add("granitehybrid.ssm.inner_size", size("mamba_n_heads") * size("mamba_d_head"));
 }
 
 }  // namespace
@@ -70,6 +90,7 @@ void AddRecentKeys(const std::string& architecture, const json& config, GgufWrit
     writer.Add(key("rope.scaling.factor"), 1.0f);
   }
   if (architecture == "granitehybrid") {
+    AddMambaKeys(config, writer);
     writer.Add(key("rope.scaling.finetuned"), config.at("position_embedding_type") == "rope");
   }
   if (architecture == "glm4") {
@@ -79,8 +100,28 @@ void AddRecentKeys(const std::string& architecture, const json& config, GgufWrit
   }
 }
 
+void ChangeRecentTensor(const std::string& architecture, const json& config, std::string_view name,
+                        reference::ReferenceTensor& tensor) {
+  if (architecture != "granitehybrid" || !name.contains(".mamba.")) return;
+  if (name.ends_with(".conv1d.weight")) tensor.shape.erase(tensor.shape.begin() + 1);
+  if (name.ends_with(".A_log")) {
+    for (float& value : tensor.values) value = -std::exp(value);
+  }
+  if (name.ends_with(".A_log") || name.ends_with(".D")) tensor.shape.push_back(1);
+  if (!name.ends_with(".norm.weight")) return;
+  const auto groups = config.at("mamba_n_groups").get<size_t>();
+  tensor.shape = {groups, tensor.values.size() / groups};
+}
+
 std::string RecentGgmlName(const std::string& architecture, const std::string& name) {
   constexpr std::string_view kLayers = "model.layers.";
+  for (const auto& [own, ggml] :
+       {std::pair{".mamba.dt_bias", "ssm_dt.bias"}, std::pair{".mamba.A_log", "ssm_a"},
+        std::pair{".mamba.D", "ssm_d"}}) {
+    const size_t at = name.find(own);
+    if (architecture != "granitehybrid" || at == std::string::npos) continue;
+    return std::format("blk.{}.{}", name.substr(kLayers.size(), at - kLayers.size()), ggml);
+  }
   for (const RecentModule& module : kModules) {
     const std::string own = std::format(".{}.", module.hugging_face);
     const size_t at = name.find(own);

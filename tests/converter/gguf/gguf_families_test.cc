@@ -188,6 +188,43 @@ TEST_F(GgufFamiliesDamageTest, LayersOfQwen35AreLinearOrAttend) {
   EXPECT_THAT(read(uneven), ::testing::HasSubstr("is 63, which 4 heads do not divide"));
 }
 
+TEST_F(GgufFamiliesDamageTest, LayersOfGraniteWithoutHeadsAreMambas) {
+  const auto read = [](const std::vector<int64_t>& heads, int64_t inner_size, bool has_sizes) {
+    GgufMetadata metadata("test");
+    metadata.Add("general.architecture", std::string("granitehybrid"));
+    for (const char* key : {"embedding_length", "feed_forward_length", "context_length"}) {
+      metadata.Add(std::string("granitehybrid.") + key, int64_t{64});
+    }
+    metadata.Add("granitehybrid.block_count", int64_t{3});
+    metadata.Add("granitehybrid.attention.head_count", int64_t{4});
+    metadata.Add("granitehybrid.attention.head_count_kv", heads);
+    metadata.Add("granitehybrid.attention.layer_norm_rms_epsilon", 1e-6);
+    metadata.Add("granitehybrid.rope.scaling.finetuned", false);
+    if (has_sizes) {
+      metadata.Add("granitehybrid.ssm.conv_kernel", int64_t{4});
+      metadata.Add("granitehybrid.ssm.state_size", int64_t{16});
+      metadata.Add("granitehybrid.ssm.group_count", int64_t{2});
+      metadata.Add("granitehybrid.ssm.time_step_rank", int64_t{8});
+      metadata.Add("granitehybrid.ssm.inner_size", inner_size);
+    }
+    const auto architecture = ReadGgufArchitecture(metadata);
+    const auto config = ReadGgufConfig(metadata, *architecture, 300);
+    if (!config) return config.error().message();
+    std::string layers;
+    for (size_t i = 0; i < config->num_hidden_layers; ++i) {
+      layers += config->layer_kind(i).mamba ? 'm' : 'a';
+    }
+    return Format("{} {} {} {}", layers, config->num_key_value_heads, config->mamba_d_head,
+                  config->mamba_n_groups);
+  };
+  EXPECT_EQ(read({0, 2, 0}, 128, true), "mam 2 16 2");
+  EXPECT_EQ(read({2, 2, 2}, 128, false), "aaa 2 0 0");
+  EXPECT_THAT(read({0, 2, 0}, 128, false), ::testing::HasSubstr("ssm.conv_kernel is missing"));
+  EXPECT_THAT(read({0, 2, 0}, 127, true), ::testing::HasSubstr("which 8 heads do not divide"));
+  EXPECT_THAT(read({0, 0, 0}, 128, true), ::testing::HasSubstr("is 0 for every layer"));
+  EXPECT_THAT(read({0, 2, 1}, 128, true), ::testing::HasSubstr("has 1 for layer 2"));
+}
+
 TEST_F(GgufFamiliesDamageTest, TheMixtureOfLfm2NeedsSigmoids) {
   GgufMetadata metadata("test");
   metadata.Add("general.architecture", std::string("lfm2moe"));

@@ -193,8 +193,8 @@ TEST_F(HfConfigTest, RefusesMalformedFields) {
 
 TEST_F(HfConfigTest, RefusesWhatChangesTheMathematics) {
   ExpectRefused(
-      "architectures", {"GptOssForCausalLM"},
-      "[\"GptOssForCausalLM\"]; this version converts LlamaForCausalLM, "
+      "architectures", {"Mamba2ForCausalLM"},
+      "[\"Mamba2ForCausalLM\"]; this version converts LlamaForCausalLM, "
       "MistralForCausalLM, MinistralForCausalLM, Ministral3ForCausalLM, Qwen2ForCausalLM, ");
   ExpectRefused("num_local_experts", 8, "num_local_experts is 8");
   ExpectRefused("hidden_act", "relu", "hidden_act is \"relu\"; this version supports silu, gelu");

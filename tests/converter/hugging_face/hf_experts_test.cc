@@ -154,13 +154,13 @@ TEST_F(HfExpertsTest, RefusesWhatChangesTheMathematics) {
 // Their experts compute something else, or their layers do.
 TEST_F(HfExpertsTest, OtherMixturesAreRefusedByName) {
   for (const char* architecture :
-       {"GptOssForCausalLM", "Ernie4_5_MoeForCausalLM", "DeepseekV2ForCausalLM",
-        "DeepseekV3ForCausalLM", "Llama4ForCausalLM", "PhimoeForCausalLM", "Glm4MoeForCausalLM"}) {
+       {"Ernie4_5_MoeForCausalLM", "DeepseekV2ForCausalLM", "DeepseekV3ForCausalLM",
+        "Llama4ForCausalLM", "PhimoeForCausalLM", "Glm4MoeForCausalLM"}) {
     ExpectRefusedAs(architecture, {{"num_local_experts", 32}},
                     "architectures is [\"" + std::string(architecture) +
                         "\"]; this version converts LlamaForCausalLM, ");
   }
-  ExpectRefused("model_type", "gpt_oss", "model_type is \"gpt_oss\"");
+  ExpectRefused("model_type", "deepseek_v3", "model_type is \"deepseek_v3\"");
 }
 
 }  // namespace

@@ -107,6 +107,60 @@ TEST_F(KnownRecentFamiliesTest, Granite4) {
   EXPECT_EQ(model.folding.score_factor, 0.125);
 }
 
+// Tiny and micro: a mixture, and a model without experts.
+TEST_F(KnownRecentFamiliesTest, Granite4WithMamba) {
+  std::vector<std::string> types(40, "mamba");
+  for (const size_t layer : {5, 15, 25, 35}) types[layer] = "attention";
+  const json shared = {{"attention_bias", false},
+                       {"hidden_act", "silu"},
+                       {"layer_types", types},
+                       {"mamba_chunk_size", 256},
+                       {"mamba_conv_bias", true},
+                       {"mamba_d_conv", 4},
+                       {"mamba_d_head", 64},
+                       {"mamba_d_state", 128},
+                       {"mamba_expand", 2},
+                       {"mamba_n_groups", 1},
+                       {"mamba_proj_bias", false},
+                       {"normalization_function", "rmsnorm"},
+                       {"position_embedding_type", "nope"},
+                       {"residual_multiplier", 0.22},
+                       {"rope_scaling", nullptr},
+                       {"rope_theta", 10000},
+                       {"embedding_multiplier", 12},
+                       {"tie_word_embeddings", true}};
+  const HfModel tiny =
+      ReadModel(And(And(Published("GraniteMoeHybridForCausalLM", "granitemoehybrid",
+                                  {1536, 512, 40, 12, 4, 100352, 131072}),
+                        shared),
+                    {{"attention_multiplier", 0.0078125},
+                     {"logits_scaling", 6},
+                     {"mamba_n_heads", 48},
+                     {"num_experts_per_tok", 6},
+                     {"num_local_experts", 64},
+                     {"shared_intermediate_size", 1024}}));
+  EXPECT_EQ(tiny.config.num_experts, 64u);
+  EXPECT_EQ(tiny.config.moe_intermediate_size, 512u);
+  EXPECT_EQ(tiny.config.shared_expert_intermediate_size, 1024u);
+  EXPECT_EQ(tiny.config.mamba_channels(), 3072u);
+  EXPECT_TRUE(tiny.config.layer_kind(0).mamba);
+  EXPECT_TRUE(tiny.config.layer_kind(5).has_attention());
+  EXPECT_TRUE(tiny.config.layer_kind(5).no_rope);
+  const HfModel micro =
+      ReadModel(And(And(Published("GraniteMoeHybridForCausalLM", "granitemoehybrid",
+                                  {2048, 8192, 40, 32, 8, 100352, 131072}),
+                        shared),
+                    {{"attention_multiplier", 0.015625},
+                     {"logits_scaling", 8},
+                     {"mamba_n_heads", 64},
+                     {"num_experts_per_tok", 0},
+                     {"num_local_experts", 0},
+                     {"shared_intermediate_size", 8192}}));
+  EXPECT_EQ(micro.config.num_experts, 0u);
+  EXPECT_EQ(micro.config.intermediate_size, 8192u);
+  EXPECT_EQ(micro.config.mamba_channels(), 4096u);
+}
+
 TEST_F(KnownRecentFamiliesTest, Olmo3) {
   json types = json::array();
   for (int i = 0; i < 32; ++i) {

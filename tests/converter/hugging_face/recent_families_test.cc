@@ -15,6 +15,7 @@ using nlohmann::json;
 
 constexpr const char* kMinistral3 = "Ministral3ForCausalLM";
 constexpr const char* kGranite4 = "GraniteMoeHybridForCausalLM";
+constexpr const char* kGptOss = "GptOssForCausalLM";
 constexpr const char* kOlmo3 = "Olmo3ForCausalLM";
 constexpr const char* kExaone4 = "Exaone4ForCausalLM";
 constexpr const char* kErnie = "Ernie4_5ForCausalLM";
@@ -55,7 +56,7 @@ TEST_F(RecentFamiliesTest, QueriesOfMinistral3AreMultiplied) {
                   "sliding_window is 0");
 }
 
-TEST_F(RecentFamiliesTest, Granite4IsConvertedWithoutMambaAndExperts) {
+TEST_F(RecentFamiliesTest, Granite4MayHaveNeitherMambaNorExperts) {
   const json fields = {{"shared_intermediate_size", 32},
                        {"num_local_experts", 0},
                        {"layer_types", {"attention", "full_attention"}},
@@ -69,14 +70,115 @@ TEST_F(RecentFamiliesTest, Granite4IsConvertedWithoutMambaAndExperts) {
     ExpectRefusedAs(kGranite4, With(fields, more), reason);
   };
   expect_refused({{"position_embedding_type", "alibi"}}, "this version supports rope and nope");
-  expect_refused({{"layer_types", {"mamba", "attention"}}}, "has layers of Mamba");
-  expect_refused({{"layers_block_type", {"attention", "linear_attention"}}}, "has layers of Mamba");
-  expect_refused({{"layer_types", nullptr}}, "all layers are Mamba's");
+  expect_refused({{"layer_types", {"sliding_attention", "attention"}}},
+                 "this version supports mamba and attention");
   expect_refused({{"layer_types", {"attention"}}}, "has 1 entries");
-  expect_refused({{"num_local_experts", 4}}, "without experts only");
-  json without = fields;
-  without.erase("num_local_experts");
-  ExpectRefusedAs(kGranite4, without, "num_local_experts is 8");
+  expect_refused({{"layers_block_type", {"attention", "linear_attention"}}},
+                 "contradicts layer_types");
+  expect_refused({{"sliding_window", 8}}, "sliding_window is 8");
+}
+
+// Without types, all layers are Mamba's.
+TEST_F(RecentFamiliesTest, Granite4HasLayersOfMamba) {
+  const json fields = {{"shared_intermediate_size", 32},
+                       {"num_local_experts", 0},
+                       {"layer_types", {"mamba", "attention"}},
+                       {"num_hidden_layers", 2},
+                       {"hidden_size", 64},
+                       {"mamba_n_heads", 8},
+                       {"mamba_d_state", 16}};
+  const ModelConfig config = ReadOf(kGranite4, fields);
+  EXPECT_TRUE(config.layer_kind(0).mamba);
+  EXPECT_TRUE(config.layer_kind(1).has_attention());
+  EXPECT_EQ(config.mamba_d_head, 16u);
+  EXPECT_EQ(config.mamba_d_conv, 4u);
+  EXPECT_EQ(config.mamba_n_groups, 1u);
+  EXPECT_TRUE(config.mamba_conv_bias);
+  EXPECT_FALSE(config.mamba_proj_bias);
+  json older = fields;
+  older.erase("layer_types");
+  older["layers_block_type"] = {"linear_attention", "full_attention"};
+  EXPECT_TRUE(ReadOf(kGranite4, older).layer_kind(0).mamba);
+  const json limit = {0.0, {{"__float__", "Infinity"}}};
+  EXPECT_TRUE(ReadOf(kGranite4, With(fields, {{"time_step_limit", limit}})).has_mamba());
+  EXPECT_EQ(ReadOf(kGranite4, With(fields, {{"mamba_expand", 3}})).mamba_d_head, 24u);
+  EXPECT_EQ(ReadOf(kGranite4, With(fields, {{"mamba_d_head", "auto"}})).mamba_d_head, 16u);
+  // Layers without Mamba need none of its fields.
+  EXPECT_FALSE(ReadOf(kGranite4, With(fields, {{"layer_types", {"attention", "attention"}}}))
+                   .has_recurrent_layers());
+
+  const auto expect_refused = [&](const json& more, std::string_view reason) {
+    ExpectRefusedAs(kGranite4, With(fields, more), reason);
+  };
+  expect_refused({{"layer_types", nullptr}}, "mamba is true for every layer");
+  expect_refused({{"mamba_d_head", 32}}, "mamba_expand * hidden_size is 128");
+  expect_refused({{"mamba_d_head", "other"}}, "mamba_d_head");
+  expect_refused({{"mamba_d_head", nullptr}}, "mamba_d_head is null");
+  expect_refused({{"mamba_n_heads", 7}}, "mamba_d_head is 18 for 7 heads");
+  expect_refused({{"mamba_n_heads", 0}}, "mamba_d_head is 128 for 0 heads");
+  expect_refused({{"mamba_n_groups", 3}}, "is not a multiple of mamba_n_groups");
+  expect_refused({{"mamba_conv_bias", nullptr}}, "mamba_conv_bias is null");
+  expect_refused({{"time_step_limit", {0.001, 0.1}}}, "supports no bounds of time steps");
+  expect_refused({{"time_step_limit", {0.0, 0.1}}}, "supports no bounds of time steps");
+  expect_refused({{"hidden_act", "gelu"}}, "is not silu, which this version needs for Mamba");
+}
+
+TEST_F(RecentFamiliesTest, Granite4MayBeAMixture) {
+  const json fields = {{"shared_intermediate_size", 32},
+                       {"intermediate_size", 24},
+                       {"num_local_experts", 4},
+                       {"layer_types", {"mamba", "attention"}},
+                       {"num_hidden_layers", 2},
+                       {"hidden_size", 64},
+                       {"mamba_n_heads", 8}};
+  const ModelConfig config = ReadOf(kGranite4, fields);
+  EXPECT_EQ(config.num_experts, 4u);
+  EXPECT_EQ(config.num_experts_per_tok, 2u);
+  EXPECT_EQ(config.moe_intermediate_size, 24u);
+  EXPECT_EQ(config.shared_expert_intermediate_size, 32u);
+  EXPECT_TRUE(config.norm_topk_prob);
+  EXPECT_FALSE(config.shared_expert_gate);
+  json absent = fields;
+  absent.erase("num_local_experts");
+  absent.erase("shared_intermediate_size");
+  EXPECT_EQ(ReadOf(kGranite4, absent).num_experts, 8u);
+  EXPECT_EQ(ReadOf(kGranite4, absent).shared_expert_intermediate_size, 1024u);
+  ExpectRefusedAs(kGranite4, With(fields, {{"num_local_experts", nullptr}}), "is null");
+  ExpectRefusedAs(kGranite4, With(fields, {{"num_experts", 4}}), "num_experts is not used");
+}
+
+TEST_F(RecentFamiliesTest, GptOssHasSinksAndBiasedExperts) {
+  const json fields = {{"num_hidden_layers", 4},  {"num_local_experts", 8},
+                       {"intermediate_size", 48}, {"head_dim", 16},
+                       {"rope_theta", nullptr},   {"num_key_value_heads", 2}};
+  const ModelConfig config = ReadOf(kGptOss, fields);
+  EXPECT_TRUE(config.attn_sinks && config.router_bias && config.experts_bias);
+  EXPECT_TRUE(config.qkv_bias && config.o_bias && config.norm_topk_prob);
+  EXPECT_EQ(config.num_experts_per_tok, 4u);
+  EXPECT_EQ(config.moe_intermediate_size, 48u);
+  EXPECT_EQ(config.swiglu_alpha, 1.702f);
+  EXPECT_EQ(config.swiglu_limit, 7.0f);
+  // Every other layer has a window, beginning with the first.
+  EXPECT_EQ(config.layer_kind(0).sliding_window, 128u);
+  EXPECT_EQ(config.layer_kind(1).sliding_window, 0u);
+  // Without parameters of rope, those of the class.
+  for (const size_t layer : {0, 1}) {
+    EXPECT_EQ(config.layer_kind(layer).rope_theta, 150000.0f);
+    EXPECT_EQ(config.layer_kind(layer).rope_scaling.type, RopeScaling::Type::kYarn);
+    EXPECT_EQ(config.layer_kind(layer).rope_scaling.factor, 32.0f);
+    EXPECT_FALSE(config.layer_kind(layer).rope_scaling.truncate);
+  }
+  EXPECT_FALSE(ReadOf(kGptOss, With(fields, {{"attention_bias", false}})).qkv_bias);
+  const auto expect_refused = [&](const json& more, std::string_view reason) {
+    ExpectRefusedAs(kGptOss, With(fields, more), reason);
+  };
+  expect_refused({{"swiglu_limit", 0.0}}, "swiglu_limit is 0");
+  expect_refused({{"swiglu_alpha", -1.0}}, "swiglu_alpha is -1");
+  expect_refused({{"swiglu_limit", nullptr}}, "swiglu_limit is null");
+  expect_refused({{"attention_bias", nullptr}}, "attention_bias is null");
+  expect_refused({{"hidden_act", "gelu"}}, "hidden_act is not silu");
+  expect_refused({{"num_experts", 4}}, "contradicts num_local_experts");
+  expect_refused({{"quantization_config", {{"quant_method", "mxfp4"}}}}, "quantization_config");
 }
 
 TEST_F(RecentFamiliesTest, Olmo3ScalesOnlyLayersWithoutAWindow) {

@@ -1,0 +1,105 @@
+#include "converter/gpt_oss_tensors.h"
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/format.h"
+#include "core/quotable.h"
+
+namespace cria {
+namespace {
+
+// A tensor of all experts behind "model.layers.N.mlp.experts.".
+struct GptOssStack {
+  std::string_view name;
+  bool is_gate_up;
+  bool is_bias;
+};
+constexpr std::array kStacks = {
+    GptOssStack{"gate_up_proj", true, false}, GptOssStack{"gate_up_proj_bias", true, true},
+    GptOssStack{"down_proj", false, false}, GptOssStack{"down_proj_bias", false, true}};
+constexpr std::string_view kOfExperts = "mlp.experts.";
+constexpr std::string_view kOfRouter = "mlp.router.";
+
+class GptOssSplitter {
+ public:
+  explicit GptOssSplitter(Checkpoint& checkpoint)
+      : checkpoint_(checkpoint), config_(checkpoint.config) {}
+
+  Status Split() {
+    for (auto& [name, source] : std::exchange(checkpoint_.tensors, {})) {
+      CRIA_RETURN_IF_ERROR(SplitOne(name, source));
+    }
+    return {};
+  }
+
+ private:
+  Status SplitOne(const std::string& name, const TensorSource& source) {
+    constexpr std::string_view kLayers = "model.layers.";
+    const size_t dot = name.starts_with(kLayers) ? name.find('.', kLayers.size()) : name.npos;
+    if (dot == name.npos) return Add(name, source);
+    const std::string layer = name.substr(0, dot + 1);
+    const std::string_view rest = std::string_view(name).substr(dot + 1);
+    if (rest.starts_with(kOfRouter)) {
+      return Add(Format("{}mlp.gate.{}", layer, rest.substr(kOfRouter.size())), source);
+    }
+    for (const GptOssStack& stack : kStacks) {
+      if (rest.starts_with(kOfExperts) && rest.substr(kOfExperts.size()) == stack.name) {
+        return SplitStack(layer, stack, source);
+      }
+    }
+    return Add(name, source);
+  }
+
+  Status SplitStack(const std::string& layer, const GptOssStack& stack, TensorSource source) {
+    const uint64_t experts = config_.num_experts;
+    const uint64_t hidden = config_.hidden_size;
+    const uint64_t width = config_.moe_intermediate_size;
+    const uint64_t inputs = stack.is_gate_up ? hidden : width;
+    const uint64_t outputs = stack.is_gate_up ? 2 * width : hidden;
+    const std::vector<uint64_t> wanted = stack.is_bias
+                                             ? std::vector<uint64_t>{experts, outputs}
+                                             : std::vector<uint64_t>{experts, inputs, outputs};
+    if (source.shape != wanted) {
+      return Fail(ErrorCode::kInvalidFile,
+                  Format("{}: tensor \"{}\" has shape {}, but {} calls for {}", source.file->path(),
+                         Quotable(source.name), source.ShapeText(), checkpoint_.described_by,
+                         TensorSource{.shape = wanted}.ShapeText()));
+    }
+    for (uint64_t expert = 0; expert < experts; ++expert) {
+      TensorSource rows = RowsOf(source, expert, 1);
+      rows.shape = stack.is_bias ? std::vector{outputs} : std::vector{outputs, inputs};
+      rows.is_transposed = !stack.is_bias;
+      const std::string module = Format("{}{}{}.", layer, kOfExperts, expert);
+      const std::string_view kind = stack.is_bias ? "bias" : "weight";
+      if (!stack.is_gate_up) {
+        CRIA_RETURN_IF_ERROR(Add(Format("{}down_proj.{}", module, kind), rows));
+        continue;
+      }
+      CRIA_RETURN_IF_ERROR(Add(Format("{}gate_proj.{}", module, kind),
+                               ChooseRows(rows, {.period = 2, .first = 0, .count = 1})));
+      CRIA_RETURN_IF_ERROR(Add(Format("{}up_proj.{}", module, kind),
+                               ChooseRows(rows, {.period = 2, .first = 1, .count = 1})));
+    }
+    return {};
+  }
+
+  Status Add(const std::string& name, TensorSource source) {
+    const auto [added, is_new] = checkpoint_.tensors.emplace(name, std::move(source));
+    if (is_new) return {};
+    return Fail(ErrorCode::kInvalidFile, Format("{}: two tensors have the meaning of \"{}\"",
+                                                added->second.file->path(), Quotable(name)));
+  }
+
+  Checkpoint& checkpoint_;
+  const ModelConfig& config_;
+};
+
+}  // namespace
+
+Status SplitGptOssTensors(Checkpoint& checkpoint) { return GptOssSplitter(checkpoint).Split(); }
+
+}  // namespace cria
