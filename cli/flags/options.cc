@@ -6,7 +6,6 @@
 #include <string>
 
 #include "cli/flags/byte_count.h"
-#include "cli/flags/server_options.h"
 
 namespace cria::cli {
 namespace {

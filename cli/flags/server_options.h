@@ -12,8 +12,6 @@ namespace cria::cli {
 inline constexpr const char* kServerGroup = "Server";
 // The default of -np.
 inline constexpr size_t kServerSequences = 4;
-// The default of --kept-prompts, for models with nothing but a KV cache that has no windows.
-inline constexpr size_t kServerKeptPrompts = 28;
 // The default of --max-queue.
 inline constexpr size_t kServerQueue = 64;
 
