@@ -21,6 +21,16 @@ uint64_t NumLayerPages(const ModelConfig& config, const KvPages::Shape& shape) {
   return num_pages;
 }
 
+// Places for the turned pairs of all heads of a layer.
+size_t NumTurnedPairs(const ModelConfig& config) {
+  return config.num_key_value_heads * ops::KeyOffsets::kMaxTurnedPairs;
+}
+
+// Numbers in the row turns of the layers of one kind.
+size_t NumRowTurns(const ModelConfig& config) {
+  return config.rotary_channels() / 2 * 2 * kKvPageTokens;
+}
+
 }  // namespace
 
 KvCache::Regions KvCache::Plan(const DecoderShape& shape, ArenaLayout& layout) {
@@ -30,11 +40,15 @@ KvCache::Regions KvCache::Plan(const DecoderShape& shape, ArenaLayout& layout) {
   const uint64_t rows = NumLayerPages(config, pages) * config.num_key_value_heads * kKvPageTokens;
   const uint64_t bytes = rows * config.head_dim * KvElementBytes(type);
   const uint64_t scale_bytes = type == KvType::kInt8 ? rows * sizeof(float) : 0;
-  const uint64_t offsets = HasKeyOffsets(config, type) ? uint64_t{config.num_hidden_layers} * 2 *
-                                                             config.key_value_channels()
-                                                       : 0;
+  uint64_t offset_bytes = 0;
+  if (HasKeyOffsets(config, type)) {
+    const uint64_t layers = config.num_hidden_layers;
+    offset_bytes = layers * (2 * config.key_value_channels() * sizeof(float) +
+                             NumTurnedPairs(config) * sizeof(ops::TurnedPair)) +
+                   config.layer_kinds.size() * NumRowTurns(config) * sizeof(float);
+  }
   Regions regions;
-  regions.key_offsets = layout.Add("KV cache: key offsets", offsets * sizeof(float), kWholeLife);
+  regions.key_offsets = layout.Add("KV cache: key offsets", offset_bytes, kWholeLife);
   regions.keys = layout.Add("KV cache: keys", bytes, kWholeLife);
   regions.values = layout.Add("KV cache: values", bytes, kWholeLife);
   regions.key_scales = layout.Add("KV cache: key scales", scale_bytes, kWholeLife);
@@ -83,27 +97,38 @@ KvCache::KvCache(const DecoderShape& shape, const Regions& regions, const ArenaV
 void KvCache::SubtractKeyOffsets(std::span<const float* const> key_biases) {
   const size_t channels = config_.key_value_channels();
   float* next = key_offsets_;
+  const size_t num_pairs = NumTurnedPairs(config_);
+  auto* next_pairs = reinterpret_cast<ops::TurnedPair*>(next + layers_.size() * 2 * channels);
+  auto* const turns_of_kinds = reinterpret_cast<float*>(next_pairs + layers_.size() * num_pairs);
   // Layers that share a rope table have the same lines.
   const float* table = nullptr;
   std::vector<TurnLine> lines;
+  std::span<float> row_turns;
   for (size_t i = 0; i < layers_.size(); ++i) {
     Layer& layer = layers_[i];
     if (key_biases[i] == nullptr) continue;
+    const LayerKind& kind = config_.layer_kind(i);
     if (layer.rope.cosines != table) {
       table = layer.rope.cosines;
       std::vector<double> frequencies;
       if (table != nullptr) {
-        frequencies = RopeInverseFrequencies(config_, config_.layer_kind(i), sequence_tokens_);
+        frequencies = RopeInverseFrequencies(config_, kind, sequence_tokens_);
+        const auto kind_index = static_cast<size_t>(&kind - config_.layer_kinds.data());
+        row_turns = {turns_of_kinds + kind_index * NumRowTurns(config_), NumRowTurns(config_)};
+        FillRowTurns(frequencies, row_turns);
       }
       lines = std::vector<TurnLine>(frequencies.begin(), frequencies.end());
     }
     const std::span middles(std::exchange(next, next + channels), channels);
     const std::span slopes(std::exchange(next, next + channels), channels);
-    FillKeyOffsets(lines, config_.head_dim, {key_biases[i], channels}, middles, slopes);
+    const std::span pairs(std::exchange(next_pairs, next_pairs + num_pairs), num_pairs);
+    FillKeyOffsets(lines, config_.head_dim, {key_biases[i], channels}, middles, slopes, pairs);
     layer.view.key_offsets = {.middles = middles.data(),
                               .slopes = slopes.data(),
                               .cosines = layer.rope.cosines,
-                              .sines = layer.rope.sines};
+                              .sines = layer.rope.sines,
+                              .turned_pairs = pairs.data(),
+                              .row_turns = row_turns.data()};
   }
 }
 
