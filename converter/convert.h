@@ -54,11 +54,12 @@ struct ConvertOptions {
   // Matrices that a GGUF file has in blocks keep their codes; `weights` is for those that have
   // none, or whose factors do not allow it. Neither with a target nor with calibration.
   bool keeps_codes = false;
-  // Instead of `weights` and `block_size`: 2 to 6 or 8 bits for each matrix of the layers, so that
-  // the model loses little at this size; see MeasureSensitivity.
+  // Instead of `weights` and `block_size`: 2 to 6 or 8 bits for each matrix of the layers, and for
+  // the tables unless one of them is given, so that the model loses little at this size; see
+  // MeasureSensitivity.
   std::optional<SizeTarget> target = {};
   size_t block_size = 32;  // kQb4w only: 32, 64, 128 or 256; the maximum.
-  // Default: the codes are kept, or f32 in f32 models, otherwise int8.
+  // Default: the codes are kept, or f32 in f32 models, or what a target chooses, otherwise int8.
   std::optional<Scheme> embedding = {};
   std::optional<Scheme> head = {};
   size_t num_threads = 0;  // 0: one for each processor.

@@ -29,7 +29,7 @@ Result<CalibrationTokens> EncodeText(const Preparation& preparation, std::string
                                needs);
 }
 
-// How many bytes the matrices of the layers may take: the rest of the plan has its bytes.
+// How many bytes these matrices may take: the rest of the plan has its bytes.
 Result<uint64_t> RoomForMatrices(const Preparation& preparation, const SizeTarget& target,
                                  FilePlan plan, std::span<const MatrixOptions> matrices) {
   uint64_t matrix_bytes = 0;
@@ -56,19 +56,19 @@ Result<uint64_t> RoomForMatrices(const Preparation& preparation, const SizeTarge
   if (room < rest) {
     return Fail(ErrorCode::kUsage,
                 Format("the target of {} bytes is less than the {} bytes that the model needs "
-                       "besides the matrices of its layers",
+                       "besides",
                        room, rest));
   }
   return room - rest;
 }
 
-// Chooses the layouts of the layers' matrices for the target, and sets them in the plan.
+// Chooses the layouts of matrices for the target, and sets them in the plan.
 Result<std::vector<SchemeChoice>> ChooseLayouts(const Preparation& preparation,
-                                                const SizeTarget& target,
+                                                const SizeTarget& target, ChosenMatrices which,
                                                 const std::optional<CalibrationTokens>& tokens,
                                                 const ThreadPool& threads,
                                                 const ProgressCallback& progress, FilePlan& plan) {
-  std::vector<MatrixOptions> matrices = AllSchemeOptions(plan);
+  std::vector<MatrixOptions> matrices = AllSchemeOptions(plan, which);
   CRIA_ASSIGN_OR_RETURN(const uint64_t room, RoomForMatrices(preparation, target, plan, matrices));
   // Whether there is any choice is known before anything is measured.
   CRIA_RETURN_IF_ERROR(ChooseOptions(matrices, room).transform([](const auto&) {}));
@@ -205,8 +205,11 @@ Result<PlannedConversion> PlanConversion(Preparation preparation, const ConvertO
   if (options.target) {
     CRIA_ASSIGN_OR_RETURN(
         planned.schemes,
-        ChooseLayouts(planned.preparation, *options.target, planned.tokens, threads,
-                      ProgressOfStep(progress, ConvertStep::kChoosing), planned.plan));
+        ChooseLayouts(planned.preparation, *options.target,
+                      options.embedding || options.head ? ChosenMatrices::kLayers
+                                                        : ChosenMatrices::kLayersAndTables,
+                      planned.tokens, threads, ProgressOfStep(progress, ConvertStep::kChoosing),
+                      planned.plan));
   }
   return planned;
 }
