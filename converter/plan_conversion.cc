@@ -8,6 +8,7 @@
 
 #include "converter/open_checkpoint.h"
 #include "converter/write/key_norms.h"
+#include "converter/write/lattice.h"
 #include "converter/write/tensor_map.h"
 #include "core/format.h"
 #include "model/file_layout.h"
@@ -184,6 +185,16 @@ Result<PlannedConversion> PlanConversion(Preparation preparation, const ConvertO
                                          const ProgressCallback& progress) {
   PlannedConversion planned = {.preparation = std::move(preparation)};
   CRIA_ASSIGN_OR_RETURN(planned.plan, MakePlan(planned.preparation, options));
+  if (options.finds_codes && !options.target && options.weights != Scheme::kF32) {
+    CRIA_ASSIGN_OR_RETURN(planned.found_codes, AreOnQ40Lattice(planned.plan));
+  }
+  if (planned.found_codes) {
+    TakeQ40(planned.plan);
+    planned.preparation.checkpoint.notes.push_back(
+        "the weights of the layers are those of Q4_0, whose codes are found again: nothing is "
+        "lost");
+    return planned;
+  }
   if (options.keeps_codes) {
     NoteRoundedMatrices(planned);
   } else if (options.weights != Scheme::kF32) {
@@ -219,7 +230,7 @@ Result<std::vector<MatrixError>> MeasureErrorsOf(PlannedConversion& planned,
                                                  const ThreadPool& threads,
                                                  const ProgressCallback& progress) {
   // Kept codes are the checkpoint itself.
-  if (options.keeps_codes) return std::vector<MatrixError>();
+  if (options.keeps_codes || planned.found_codes) return std::vector<MatrixError>();
   std::string text;
   for (const std::string& each : options.error_texts) {
     if (EncodeText(planned.preparation, each, 0, kAnyText)) text += each;

@@ -72,6 +72,8 @@ Status ChooseWeights(const CodesChoice& codes, CheckpointArguments& arguments) {
     if (options.head) take_xnnpacks(*options.head);
   }
   options.block_size = arguments.block_size.value_or(options.block_size);
+  options.finds_codes = arguments.weights.scheme == Scheme::kW4G64 && !arguments.block_size &&
+                        !options.target && (!codes.are_chosen || codes.are_rounded);
   const bool is_open = !arguments.weights.keeps_codes && !codes.are_chosen && !options.target;
   options.keeps_codes = arguments.weights.keeps_codes.value_or(is_open);
   if (!options.keeps_codes) return {};
@@ -82,6 +84,7 @@ Status ChooseWeights(const CodesChoice& codes, CheckpointArguments& arguments) {
   }
   if (options.keeps_codes) {
     options.weights = Scheme::kQc8w;
+    options.finds_codes = false;
   } else if (arguments.weights.keeps_codes) {
     return Fail(ErrorCode::kUsage,
                 Format("{}: has no matrices in blocks of GGML, so there are no codes to keep",
