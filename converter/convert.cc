@@ -196,6 +196,7 @@ Result<Conversion> ConvertOnce(const std::filesystem::path& checkpoint_path,
   report.equalized = planned.equalized;
   report.rotation = planned.rotation;
   report.calibrated = calibrated;
+  report.found_codes = planned.found_codes;
   report.schemes = std::move(planned.schemes);
   report.errors = std::move(errors);
   return Conversion(std::move(written.file), std::move(report), std::move(resume));

@@ -54,11 +54,15 @@ struct ConvertOptions {
   // Matrices that a GGUF file has in blocks keep their codes; `weights` is for those that have
   // none, or whose factors do not allow it. Neither with a target nor with calibration.
   bool keeps_codes = false;
-  // Instead of `weights` and `block_size`: 2 to 6 or 8 bits for each matrix of the layers, so that
-  // the model loses little at this size; see MeasureSensitivity.
+  // If all matrices of the layers are on a lattice of Q4_0 (AreOnQ40Lattice), they keep it, in
+  // place of `weights`, and nothing is calibrated. With a target, none are looked for.
+  bool finds_codes = false;
+  // Instead of `weights` and `block_size`: 2 to 6 or 8 bits for each matrix of the layers, and for
+  // the tables unless one of them is given, so that the model loses little at this size; see
+  // MeasureSensitivity.
   std::optional<SizeTarget> target = {};
   size_t block_size = 32;  // kQb4w only: 32, 64, 128 or 256; the maximum.
-  // Default: the codes are kept, or f32 in f32 models, otherwise int8.
+  // Default: the codes are kept, or f32 in f32 models, or what a target chooses, otherwise int8.
   std::optional<Scheme> embedding = {};
   std::optional<Scheme> head = {};
   size_t num_threads = 0;  // 0: one for each processor.
@@ -95,6 +99,7 @@ struct ConvertReport {
   EqualizeReport equalized = {};  // Models in f32 stay as they are.
   RotationReport rotation = {};   // With calibration.
   CalibrationReport calibrated = {};
+  bool found_codes = false;                // As ConvertOptions::finds_codes says.
   std::vector<SchemeChoice> schemes = {};  // With a target.
   std::vector<MatrixError> errors = {};    // With a text for them.
   std::vector<TensorKindReport> kinds;     // In the order of a forward pass.

@@ -9,6 +9,7 @@
 #include "converter/calibrate/block.h"
 #include "converter/open_checkpoint.h"
 #include "converter/write/key_norms.h"
+#include "converter/write/lattice.h"
 #include "converter/write/tensor_map.h"
 #include "core/format.h"
 #include "model/file_layout.h"
@@ -30,7 +31,7 @@ Result<CalibrationTokens> EncodeText(const Preparation& preparation, std::string
                                needs);
 }
 
-// How many bytes the matrices of the layers may take: the rest of the plan has its bytes.
+// How many bytes these matrices may take: the rest of the plan has its bytes.
 Result<uint64_t> RoomForMatrices(const Preparation& preparation, const SizeTarget& target,
                                  FilePlan plan, std::span<const MatrixOptions> matrices) {
   uint64_t matrix_bytes = 0;
@@ -57,19 +58,19 @@ Result<uint64_t> RoomForMatrices(const Preparation& preparation, const SizeTarge
   if (room < rest) {
     return Fail(ErrorCode::kUsage,
                 Format("the target of {} bytes is less than the {} bytes that the model needs "
-                       "besides the matrices of its layers",
+                       "besides",
                        room, rest));
   }
   return room - rest;
 }
 
-// Chooses the layouts of the layers' matrices for the target, and sets them in the plan.
+// Chooses the layouts of matrices for the target, and sets them in the plan.
 Result<std::vector<SchemeChoice>> ChooseLayouts(const Preparation& preparation,
-                                                const SizeTarget& target,
+                                                const SizeTarget& target, ChosenMatrices which,
                                                 const std::optional<CalibrationTokens>& tokens,
                                                 const ThreadPool& threads,
                                                 const ProgressCallback& progress, FilePlan& plan) {
-  std::vector<MatrixOptions> matrices = AllSchemeOptions(plan);
+  std::vector<MatrixOptions> matrices = AllSchemeOptions(plan, which);
   CRIA_ASSIGN_OR_RETURN(const uint64_t room, RoomForMatrices(preparation, target, plan, matrices));
   // Whether there is any choice is known before anything is measured.
   CRIA_RETURN_IF_ERROR(ChooseOptions(matrices, room).transform([](const auto&) {}));
@@ -185,6 +186,16 @@ Result<PlannedConversion> PlanConversion(Preparation preparation, const ConvertO
                                          const ProgressCallback& progress) {
   PlannedConversion planned = {.preparation = std::move(preparation)};
   CRIA_ASSIGN_OR_RETURN(planned.plan, MakePlan(planned.preparation, options));
+  if (options.finds_codes && !options.target && options.weights != Scheme::kF32) {
+    CRIA_ASSIGN_OR_RETURN(planned.found_codes, AreOnQ40Lattice(planned.plan));
+  }
+  if (planned.found_codes) {
+    TakeQ40(planned.plan);
+    planned.preparation.checkpoint.notes.push_back(
+        "the weights of the layers are those of Q4_0, whose codes are found again: nothing is "
+        "lost");
+    return planned;
+  }
   if (options.keeps_codes) {
     NoteRoundedMatrices(planned);
   } else if (options.weights != Scheme::kF32) {
@@ -206,8 +217,11 @@ Result<PlannedConversion> PlanConversion(Preparation preparation, const ConvertO
   if (options.target) {
     CRIA_ASSIGN_OR_RETURN(
         planned.schemes,
-        ChooseLayouts(planned.preparation, *options.target, planned.tokens, threads,
-                      ProgressOfStep(progress, ConvertStep::kChoosing), planned.plan));
+        ChooseLayouts(planned.preparation, *options.target,
+                      options.embedding || options.head ? ChosenMatrices::kLayers
+                                                        : ChosenMatrices::kLayersAndTables,
+                      planned.tokens, threads, ProgressOfStep(progress, ConvertStep::kChoosing),
+                      planned.plan));
   }
   return planned;
 }
@@ -217,7 +231,8 @@ Result<std::vector<MatrixError>> MeasureErrorsOf(PlannedConversion& planned,
                                                  const ThreadPool& threads,
                                                  const ProgressCallback& progress) {
   // Kept codes are the checkpoint itself.
-  if (options.keeps_codes || !CheckModelCalibrates(planned.preparation.checkpoint.config)) {
+  if (options.keeps_codes || planned.found_codes ||
+      !CheckModelCalibrates(planned.preparation.checkpoint.config)) {
     return std::vector<MatrixError>();
   }
   std::string text;

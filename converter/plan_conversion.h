@@ -47,7 +47,8 @@ struct PlannedConversion {
   FilePlan plan;
   EqualizeReport equalized;
   RotationReport rotation;
-  std::optional<CalibrationTokens> tokens;
+  std::optional<CalibrationTokens> tokens;  // Absent: nothing is calibrated.
+  bool found_codes = false;                 // As ConvertOptions::finds_codes says.
   std::vector<SchemeChoice> schemes;
 };
 

@@ -183,6 +183,27 @@ ensure_browser() {
   make_in_cache "$browser" "a tree with a browser (some minutes)" fill_browser
 }
 
+llama_cpp=$cache/llama-cpp-sid
+
+# llama.cpp is in no suite as old as the others, and its C library is newer than theirs: a script runs it with its own.
+fill_llama_cpp() {  # FOLDER
+  run_mmdebstrap --variant=extract --include=llama.cpp-tools --dpkgopt='path-exclude=/usr/share/*' sid "$1" || return
+  as_root tee "$1/llama-bench" >/dev/null <<'SCRIPT' && as_root chmod a+rx "$1/llama-bench"
+#!/bin/sh
+# Takes whole paths: its own folder is where ggml looks for the code of this processor.
+here=$(cd "$(dirname "$0")" && pwd)
+cd "$here"/usr/lib/*/ggml/backends*/ || exit
+set -- "$here"/usr/bin/llama-bench "$@"
+exec "$here"/usr/lib*/ld-linux-*.so.? --library-path "$(echo "$here"/usr/lib/*-linux-gnu)" "$@"
+SCRIPT
+}
+
+# Fetches Debian's newest llama.cpp unless it is there, to compare speeds with.
+ensure_llama_cpp() {
+  need_mmdebstrap mmdebstrap
+  make_in_cache "$llama_cpp" "a tree with llama.cpp (a minute)" fill_llama_cpp
+}
+
 fill_sysroot() {  # FOLDER
   run_mmdebstrap --variant=extract --architectures="$sysroot_architecture" "$without_updates" \
     --include="$(packages "${device_lists[@]}" | paste -sd,)" "$suite" "$1" || return

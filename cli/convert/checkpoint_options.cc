@@ -27,9 +27,16 @@ void AddCheckpointOptions(CommandLine& command, CheckpointArguments& arguments) 
                                    "format) (default: keep if there are codes, otherwise int4)");
   const auto add_scheme = [&command](const char* flag, std::optional<Scheme>& scheme,
                                      const char* help) {
-    command.AddChoice<std::optional<Scheme>>(
-        flag, scheme, {{"int4", Scheme::kQb4w}, {"int8", Scheme::kQc8w}, {"f32", Scheme::kF32}},
-        help);
+    command.AddChoice<std::optional<Scheme>>(flag, scheme,
+                                             {{"int2", Scheme::kW2G64},
+                                              {"int3", Scheme::kW3G64},
+                                              {"int4", Scheme::kW4G64},
+                                              {"int5", Scheme::kW5G64},
+                                              {"int6", Scheme::kW6G64},
+                                              {"int8", Scheme::kQc8w},
+                                              {"f32", Scheme::kF32},
+                                              {"qb4w", Scheme::kQb4w}},
+                                             help);
   };
   command
       .AddChoice<std::optional<size_t>>("--block-size", arguments.block_size,
@@ -39,10 +46,10 @@ void AddCheckpointOptions(CommandLine& command, CheckpointArguments& arguments) 
                                         "128 or 256 (default of qb4w: 32)")
       .Metavar("UINT");
   add_scheme("--embedding", options.embedding,
-             "How the embedding table is stored: int4, int8 or f32 (default: as the checkpoint has "
-             "it if codes are kept, f32 in f32 models, otherwise int8)");
-  add_scheme("--head", options.head,
-             "How the output head is stored: int4, int8 or f32 (default: likewise)");
+             "How the embedding table is stored: int2 to int6, int8, f32 or qb4w (default: as the "
+             "checkpoint has it if codes are kept, f32 in f32 models, as a target chooses, "
+             "otherwise int8)");
+  add_scheme("--head", options.head, "How the output head is stored (default: likewise)");
   command.Add(
       "--chat-template", "NAME|FILE",
       [&options](std::string_view name_or_path) -> Status {
@@ -56,10 +63,17 @@ void AddCheckpointOptions(CommandLine& command, CheckpointArguments& arguments) 
 Status ChooseWeights(const CodesChoice& codes, CheckpointArguments& arguments) {
   ConvertOptions& options = arguments.options;
   options.weights = arguments.weights.scheme;
-  if (options.weights == Scheme::kW4G64 && (codes.are_rounded || arguments.block_size)) {
-    options.weights = Scheme::kQb4w;
+  if (codes.are_rounded || arguments.block_size) {
+    const auto take_xnnpacks = [](Scheme& scheme) {
+      if (scheme == Scheme::kW4G64) scheme = Scheme::kQb4w;
+    };
+    take_xnnpacks(options.weights);
+    if (options.embedding) take_xnnpacks(*options.embedding);
+    if (options.head) take_xnnpacks(*options.head);
   }
   options.block_size = arguments.block_size.value_or(options.block_size);
+  options.finds_codes = arguments.weights.scheme == Scheme::kW4G64 && !arguments.block_size &&
+                        !options.target && (!codes.are_chosen || codes.are_rounded);
   const bool is_open = !arguments.weights.keeps_codes && !codes.are_chosen && !options.target;
   options.keeps_codes = arguments.weights.keeps_codes.value_or(is_open);
   if (!options.keeps_codes) return {};
@@ -70,6 +84,7 @@ Status ChooseWeights(const CodesChoice& codes, CheckpointArguments& arguments) {
   }
   if (options.keeps_codes) {
     options.weights = Scheme::kQc8w;
+    options.finds_codes = false;
   } else if (arguments.weights.keeps_codes) {
     return Fail(ErrorCode::kUsage,
                 Format("{}: has no matrices in blocks of GGML, so there are no codes to keep",

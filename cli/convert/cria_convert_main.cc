@@ -319,7 +319,7 @@ cria::Status Finish(const Arguments& arguments, cria::Conversion& conversion,
   CRIA_RETURN_IF_ERROR(conversion.Commit());
   cria::cli::PrintReport(conversion.report(), arguments.output);
   const cria::Scheme weights = arguments.options.weights;
-  if (arguments.rounds && weights != cria::Scheme::kF32) {
+  if (arguments.rounds && weights != cria::Scheme::kF32 && !conversion.report().found_codes) {
     const char* const part = arguments.options.target         ? "less"
                              : weights == cria::Scheme::kQb4w ? "about a third as much"
                              : weights == cria::Scheme::kQc8w ? "about six tenths as much"

@@ -9,6 +9,7 @@
 #include "converter/calibrate/block_calibration.h"
 #include "converter/calibrate/calibration_run.h"
 #include "converter/calibrate/first_choices.h"
+#include "converter/calibrate/head_calibration.h"
 #include "converter/calibrate/layer_blocks.h"
 #include "converter/calibrate/mixture_calibration.h"
 #include "converter/quantize/row_quantizer.h"
@@ -43,7 +44,8 @@ class Calibration {
     for (const PlannedTensor& tensor : plan_.tensors) {
       if (IsCalibrated(tensor)) run_.total_weights += NumWeights(tensor);
     }
-    run_.total_weights += NumWeights(HeadOf(plan_));
+    const bool has_head = ChoosesCodesOfHead(plan_);
+    run_.total_weights += (has_head ? 2 : 1) * NumWeights(HeadOf(plan_));
     size_t layer = 0;
     if (resume_ != nullptr && resume_->num_layers() > 0) {
       CRIA_RETURN_IF_ERROR(Resume());
@@ -66,6 +68,7 @@ class Calibration {
     report.num_rounded_experts = so_far.num_rounded_experts;
     report.held_back_ratio =
         std::exp(so_far.log_ratios / static_cast<double>(std::max<size_t>(1, report.num_matrices)));
+    if (has_head) CRIA_RETURN_IF_ERROR(CalibrateHead(run_, scratch_, plan_));
     report.has_few_tokens = num_tokens < CalibrationTokensFor(run_.config, 2);
     CRIA_ASSIGN_OR_RETURN(report.first_choices, Judge());
     return report;

@@ -10,9 +10,8 @@
 #include "converter/calibrate/block.h"
 #include "converter/calibrate/layer_steps.h"
 #include "converter/calibrate/predictions.h"
-#include "converter/quantize/row_quantizer.h"
+#include "converter/calibrate/stored_error.h"
 #include "converter/write/hadamard.h"
-#include "core/numeric.h"
 
 namespace cria {
 namespace {
@@ -40,18 +39,6 @@ class Choices {
   std::vector<size_t> tokens_;
   std::vector<float> logits_;
 };
-
-// Replaces each row by what is stored of it.
-void RoundRows(const ThreadPool& threads, const TensorLayout& layout, MatrixView rows) {
-  constexpr size_t kGroupRows = 64;
-  threads.ParallelFor(DivideRoundingUp(rows.rows, kGroupRows), [&](size_t group) {
-    RowQuantizer quantizer(layout);
-    const size_t first = group * kGroupRows;
-    for (size_t row = first; row < std::min(first + kGroupRows, rows.rows); ++row) {
-      quantizer.Round(rows.row(row));
-    }
-  });
-}
 
 }  // namespace
 
@@ -91,7 +78,7 @@ Result<FirstChoices> CompareFirstChoices(const ThreadPool& threads, const ModelC
     CRIA_RETURN_IF_ERROR(reader.Read(*part.source, uint64_t{first} * columns, rows.values()));
     ApplyFactors(part, first, columns, rows.values());
     exact_choices.Add(first, Multiply(threads, exact, rows));
-    RoundRows(threads, layout, rows.view());
+    CRIA_RETURN_IF_ERROR(TakeStoredRows(threads, head, first, rows.view()));
     stored_choices.Add(first, Multiply(threads, stored, rows));
   }
   FirstChoices result = {.num_tokens = exact.rows()};

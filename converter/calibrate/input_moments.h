@@ -12,7 +12,8 @@ namespace cria {
 
 // What outputs a matrix should have.
 enum class OutputKind : uint8_t {
-  kProducts,  // The checkpoint's matrix times its inputs.
+  kProducts,         // The checkpoint's matrix times its inputs.
+  kUnknownProducts,  // The same, but they are not given, so that their squares are not known.
   kOthers,
 };
 
@@ -22,7 +23,8 @@ class InputMoments {
  public:
   InputMoments(size_t input_channels, size_t output_channels, OutputKind output_kind)
       : inputs_(input_channels, input_channels),
-        is_wide_(output_kind == OutputKind::kProducts && output_channels > input_channels),
+        is_wide_(output_kind == OutputKind::kUnknownProducts ||
+                 (output_kind == OutputKind::kProducts && output_channels > input_channels)),
         exact_(is_wide_ ? input_channels : output_channels, input_channels),
         output_squares_(output_channels) {}
 
@@ -40,12 +42,12 @@ class InputMoments {
   // checkpoint's matrix, which are `weights`: rows first, first + step, ...: [rows,
   // input_channels].
   Matrix OutputsOf(ConstMatrixView weights, size_t first, size_t step = 1) const;
-  // The mean of the square of each output.
+  // The mean of the square of each output; zeros if they were not given.
   std::span<const double> output_squares() const { return output_squares_; }
 
  private:
   Matrix inputs_;
-  // Whether outputs are products, and more than inputs.
+  // Whether outputs are products, and more than inputs or not given.
   bool is_wide_;
   // If so, this is x' * transposed x with the exact inputs x', because this takes less time than to
   // add up y * transposed x.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -16,15 +17,29 @@ namespace cria {
 // `count` of some windows or tokens, or all if there are fewer, evenly spaced; at least one.
 std::vector<size_t> EvenlySpaced(std::span<const size_t> all, size_t count);
 
-// The hidden rows of the windows' tokens before the first layer, [tokens, hidden_size].
+// The hidden rows of the windows' tokens before the first layer, [tokens, hidden_size]. With
+// `layout`, they are those of a table that is stored so.
 Result<Matrix> EmbedWindows(const CalibrationTokens& tokens, std::span<const size_t> windows,
-                            const ModelConfig& config, FilePlan& plan);
+                            const ModelConfig& config, FilePlan& plan,
+                            const TensorLayout* layout = nullptr);
+
+// One of the models that Divergences compares has a head that is stored in another layout.
+struct HeadChange {
+  size_t index = 0;  // The model's.
+  TensorLayout layout;
+};
 
 // The Kullback-Leibler divergence, in nats and summed over all rows, of the predictions of each of
 // `changed` from those of `exact`. All of them are hidden rows behind the last layer, [tokens,
-// hidden_size], as the checkpoint has them: not rotated.
+// hidden_size], as the checkpoint has them: not rotated. With a change of the head, the sum of that
+// model is estimated from the first rows.
 Result<std::vector<double>> Divergences(const ThreadPool& threads, const ModelConfig& config,
                                         FilePlan& plan, const Matrix& exact,
-                                        std::span<const Matrix> changed);
+                                        std::span<const Matrix> changed,
+                                        const std::optional<HeadChange>& head_change = {});
+
+// What the head reads of rows behind the last layer, which are as the checkpoint has them.
+Result<Matrix> HeadInputs(const ThreadPool& threads, const ModelConfig& config, FilePlan& plan,
+                          ConstMatrixView hidden);
 
 }  // namespace cria

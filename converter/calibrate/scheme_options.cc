@@ -35,11 +35,12 @@ Step BestStep(const std::vector<MatrixOptions>& matrices, const std::vector<size
 
 }  // namespace
 
-std::vector<MatrixOptions> AllSchemeOptions(const FilePlan& plan) {
+std::vector<MatrixOptions> AllSchemeOptions(const FilePlan& plan, ChosenMatrices which) {
   std::vector<MatrixOptions> matrices;
   for (size_t i = 0; i < plan.tensors.size(); ++i) {
     const TensorSpec& spec = plan.tensors[i].stored.spec;
-    if (spec.layer == kNoLayer || spec.is_always_f32()) continue;
+    if (spec.is_always_f32()) continue;
+    if (spec.layer == kNoLayer && which == ChosenMatrices::kLayers) continue;
     MatrixOptions matrix = {.tensor = i};
     for (const Scheme scheme : kOptionSchemes) {
       matrix.options.push_back({.layout = MakeTensorLayout(spec, scheme, 0)});
@@ -62,8 +63,7 @@ Result<std::vector<size_t>> ChooseOptions(const std::vector<MatrixOptions>& matr
   }
   if (bytes > max_bytes) {
     return Fail(ErrorCode::kUsage,
-                Format("the matrices of the layers take at least {} bytes, and the target "
-                       "leaves {} for them",
+                Format("the matrices take at least {} bytes, and the target leaves {} for them",
                        bytes, max_bytes));
   }
   while (true) {
@@ -72,12 +72,6 @@ Result<std::vector<size_t>> ChooseOptions(const std::vector<MatrixOptions>& matr
     bytes += step.bytes;
     chosen[step.matrix] = step.option;
   }
-}
-
-void Apply(const TensorLayout& layout, PlannedTensor& tensor) {
-  tensor.stored.layout = layout;
-  tensor.stored.data.bytes = layout.data_bytes();
-  tensor.stored.scales.bytes = layout.scale_bytes();
 }
 
 }  // namespace cria

@@ -19,8 +19,8 @@ struct SchemeOption {
   uint64_t bytes() const { return layout.data_bytes() + layout.scale_bytes(); }
 };
 
-// The ways to store one matrix of a layer, or of one kind those of all experts: int8, int4, and
-// then the other numbers of bits.
+// The ways to store one matrix of a layer, or of one kind those of all experts, or a table: int8,
+// int4, and then the other numbers of bits.
 inline constexpr Scheme kOptionSchemes[] = {Scheme::kQc8w,  Scheme::kW4G64, Scheme::kW2G64,
                                             Scheme::kW3G64, Scheme::kW5G64, Scheme::kW6G64};
 struct MatrixOptions {
@@ -35,8 +35,15 @@ struct SchemeChoice {
   size_t chosen = 0;
 };
 
-// The choices for all matrices in layers, without costs.
-std::vector<MatrixOptions> AllSchemeOptions(const FilePlan& plan);
+// Which matrices have a choice.
+enum class ChosenMatrices : uint8_t {
+  kLayers,
+  kLayersAndTables,  // The embedding table comes first, and a head of its own last.
+};
+
+// The choices for the matrices, without costs, in the order of the plan.
+std::vector<MatrixOptions> AllSchemeOptions(const FilePlan& plan,
+                                            ChosenMatrices which = ChosenMatrices::kLayers);
 
 // The options, one for each matrix, whose costs have a small sum among those that take at most
 // `max_bytes` together. It begins with the smallest option of each and takes the steps that save
@@ -44,8 +51,5 @@ std::vector<MatrixOptions> AllSchemeOptions(const FilePlan& plan);
 // ones.
 Result<std::vector<size_t>> ChooseOptions(const std::vector<MatrixOptions>& matrices,
                                           uint64_t max_bytes);
-
-// Sets a matrix's layout in the plan.
-void Apply(const TensorLayout& layout, PlannedTensor& tensor);
 
 }  // namespace cria

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -27,6 +29,9 @@ constexpr size_t kMaxTokens = 4096;
 constexpr size_t kMaxActivationBytes = size_t{512} << 20;
 // Inputs with which products are compared.
 constexpr size_t kComparedInputs = 512;
+// How much more the relative error of a table counts than that of a matrix of a layer, if nothing
+// is measured: about as much as in small trained models.
+constexpr double kTableWeight = 10.0;
 
 double SumOfSquares(const Matrix& matrix) {
   double sum = 0.0;
@@ -37,6 +42,22 @@ double SumOfSquares(const Matrix& matrix) {
 Matrix FirstRows(const Matrix& matrix, size_t count) {
   Matrix rows(std::min(count, matrix.rows()), matrix.columns());
   std::ranges::copy(matrix.values().first(rows.values().size()), rows.values().begin());
+  return rows;
+}
+
+// Rows of a table, evenly spaced: a few thousand tokens say as much as all.
+Result<Matrix> SomeRows(const PlannedTensor& table) {
+  constexpr size_t kMostRows = 4096;
+  const TensorSpec& spec = table.stored.spec;
+  const MappedPart& part = table.parts.front();
+  Matrix rows(std::min(kMostRows, spec.output_channels), spec.input_channels);
+  TensorReader reader;
+  for (size_t i = 0; i < rows.rows(); ++i) {
+    const size_t row = i * spec.output_channels / rows.rows();
+    const std::span<float> values = rows.view().row(i);
+    CRIA_RETURN_IF_ERROR(reader.Read(*part.source, uint64_t{row} * values.size(), values));
+    ApplyFactors(part, row, values.size(), values);
+  }
   return rows;
 }
 
@@ -52,7 +73,16 @@ class Measurement {
         plan_(plan),
         matrices_(matrices),
         measured_option_(measured_option),
-        divergences_(matrices.size()) {}
+        divergences_(matrices.size()) {
+    // The table comes first, so that its changed rows are run before those of other matrices.
+    const auto role_of = [&](const MatrixOptions& matrix) {
+      return plan.tensors[matrix.tensor].stored.spec.role;
+    };
+    has_table_ = role_of(matrices.front()) == TensorRole::kEmbedTokens;
+    const bool has_head = role_of(matrices.back()) == TensorRole::kLmHead;
+    if (has_head) head_ = matrices.size() - 1;
+    if (has_table_ && !has_head) head_ = 0;
+  }
 
   Status Run() {
     const std::vector<size_t> windows = Windows();
@@ -83,7 +113,7 @@ class Measurement {
     double weights = 0.0;
     for (const MatrixOptions& matrix : matrices_) {
       const TensorSpec& spec = plan_.tensors[matrix.tensor].stored.spec;
-      weights += WeightsPerToken(config_, spec);
+      if (spec.layer != kNoLayer) weights += WeightsPerToken(config_, spec);
     }
     std::vector<size_t> all(tokens_.num_windows());
     std::ranges::iota(all, size_t{0});
@@ -93,6 +123,9 @@ class Measurement {
   Status RunWindows(std::span<const size_t> windows) {
     CRIA_ASSIGN_OR_RETURN(Matrix exact, EmbedWindows(tokens_, windows, config_, plan_));
     std::vector<Matrix> changed;  // The hidden rows, for each matrix that is stored in int4.
+    if (has_table_) {
+      CRIA_ASSIGN_OR_RETURN(changed.emplace_back(), EmbedChanged(windows, exact));
+    }
     for (size_t layer = 0; layer < config_.num_hidden_layers; ++layer) {
       CRIA_ASSIGN_OR_RETURN(
           const LayerBlocks blocks,
@@ -107,10 +140,50 @@ class Measurement {
       RotateRows(exact.columns(), exact.values());
       for (Matrix& hidden : changed) RotateRows(hidden.columns(), hidden.values());
     }
+    std::optional<HeadChange> head_change;
+    if (head_) {
+      if (*head_ == changed.size()) changed.push_back(exact);
+      head_change = {*head_, matrices_[*head_].options[measured_option_].layout};
+      CRIA_RETURN_IF_ERROR(CompareHeads(exact));
+    }
     CRIA_ASSIGN_OR_RETURN(const std::vector<double> divergences,
-                          Divergences(threads_, config_, plan_, exact, changed));
+                          Divergences(threads_, config_, plan_, exact, changed, head_change));
     for (size_t i = 0; i < changed.size(); ++i) divergences_[i] += divergences[i];
     num_rows_ += exact.rows();
+    return {};
+  }
+
+  // The rows of the windows' tokens in a table that is stored in int4. Adds the squared errors of
+  // all options, unless the table is the head, too, whose errors matter more.
+  Result<Matrix> EmbedChanged(std::span<const size_t> windows, const Matrix& exact) {
+    std::vector<SchemeOption>& options = matrices_.front().options;
+    const auto embed = [&](const SchemeOption& option) {
+      return EmbedWindows(tokens_, windows, config_, plan_, &option.layout);
+    };
+    if (batch_ == 0 && head_ != 0) {
+      for (SchemeOption& option : options) {
+        CRIA_ASSIGN_OR_RETURN(Matrix error, embed(option));
+        for (size_t i = 0; i < error.values().size(); ++i) error.values()[i] -= exact.values()[i];
+        option.cost += SumOfSquares(error);
+      }
+    }
+    return embed(options[measured_option_]);
+  }
+
+  // Adds the squared errors of the head's products with rows behind the last layer.
+  Status CompareHeads(const Matrix& exact) {
+    if (batch_ > 0) return {};
+    const PlannedTensor& head = HeadOf(plan_);
+    CRIA_ASSIGN_OR_RETURN(const Matrix weights, SomeRows(head));
+    CRIA_ASSIGN_OR_RETURN(
+        const Matrix inputs,
+        HeadInputs(threads_, config_, plan_,
+                   exact.view().Rows(0, std::min(kComparedInputs, exact.rows()))));
+    for (SchemeOption& option : matrices_[*head_].options) {
+      CRIA_ASSIGN_OR_RETURN(const Matrix error,
+                            StoredError(threads_, weights, head, option.layout));
+      option.cost += SumOfSquares(Multiply(threads_, inputs, error));
+    }
     return {};
   }
 
@@ -238,6 +311,8 @@ class Measurement {
   FilePlan& plan_;
   std::vector<MatrixOptions>& matrices_;
   size_t measured_option_;
+  bool has_table_ = false;           // Whether the first matrix is the embedding table.
+  std::optional<size_t> head_ = {};  // The matrix that is the head, which may be the table.
   std::vector<double> divergences_;  // One for each matrix, summed over the rows.
   size_t num_rows_ = 0;
   size_t batch_ = 0;
@@ -289,8 +364,9 @@ Status EstimateSensitivity(const ThreadPool& threads, const ProgressCallback& pr
       return Fail(ErrorCode::kCancelled, "cancelled; nothing was written");
     }
     double squares = 0.0;
+    const bool is_table = tensor.stored.spec.layer == kNoLayer;
     for (const PlannedTensor& part : SplitExperts(tensor)) {
-      CRIA_ASSIGN_OR_RETURN(const Matrix weights, ReadMatrix(part));
+      CRIA_ASSIGN_OR_RETURN(const Matrix weights, is_table ? SomeRows(part) : ReadMatrix(part));
       squares += SumOfSquares(weights);
       for (SchemeOption& option : matrices[i].options) {
         CRIA_ASSIGN_OR_RETURN(const Matrix error,
@@ -300,6 +376,7 @@ Status EstimateSensitivity(const ThreadPool& threads, const ProgressCallback& pr
     }
     for (SchemeOption& option : matrices[i].options) {
       option.cost = squares > 0.0 ? option.cost / squares : 0.0;
+      if (is_table) option.cost *= kTableWeight;
     }
   }
   return {};

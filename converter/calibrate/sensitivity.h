@@ -16,11 +16,12 @@ namespace cria {
 // of whose weights a token uses so many.
 size_t SensitivityTokens(double weights_per_token, size_t num_matrices);
 
-// Sets the cost of every option to the Kullback-Leibler divergence, in nats per token, by which the
-// model's predictions of the text change if this matrix alone is stored so. It is measured for int4
-// with the smallest blocks, by running the rest of the model on the changed products; the other
-// options' are in relation to this as the squared errors of their products. Takes some windows of
-// the text, fewer for large models. The result is the same for any number of threads.
+// Sets the cost of every option of the matrices, which AllSchemeOptions has made, to the
+// Kullback-Leibler divergence, in nats per token, by which the model's predictions of the text
+// change if this matrix alone is stored so. It is measured for int4 with the smallest blocks, by
+// running the rest of the model on the changed products, or rows of the embedding table; the other
+// options' are in relation to this as the squared errors of their products, or rows. Takes some
+// windows of the text, fewer for large models. The result is the same for any number of threads.
 Status MeasureSensitivity(const CalibrationTokens& tokens, const ModelConfig& config,
                           const ThreadPool& threads, const ProgressCallback& progress,
                           FilePlan& plan, std::vector<MatrixOptions>& matrices);

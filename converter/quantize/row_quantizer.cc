@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "converter/quantize/quantize_blocks.h"
+#include "converter/quantize/quantize_q4_0.h"
 #include "converter/quantize/quantize_qb4w.h"
 #include "converter/quantize/quantize_qc8w.h"
 #include "core/numeric.h"
@@ -58,7 +59,9 @@ QuantizationError RowQuantizer::Quantize(std::span<const float> row, std::span<s
                                          std::span<std::byte> scales) {
   QuantizationError error = {.squared_weights = SumOfSquares(row)};
   if (const BlockFormat* const format = layout_.block_format()) {
-    error.squared_error = QuantizeBlocksOfRow(*format, row, layout_.input_channels, data);
+    error.squared_error = format->scheme == Scheme::kQ4_0
+                              ? QuantizeQ40Row(row, data)
+                              : QuantizeBlocksOfRow(*format, row, layout_.input_channels, data);
     return error;
   }
   switch (layout_.scheme) {

@@ -41,8 +41,8 @@ struct CodedRow {
   static CodedRow Empty(const TensorLayout& layout);
 };
 
-// Stores rows in the scheme of a layout, one of XNNPACK's or of the converter's own. Only this
-// class knows every quantizer.
+// Stores rows in the scheme of a layout: Q4_0, one of XNNPACK's or of the converter's own. Only
+// this class knows every quantizer.
 class RowQuantizer {
  public:
   explicit RowQuantizer(const TensorLayout& layout);

@@ -111,6 +111,12 @@ FilePlan PlanTensors(std::vector<MappedTensor> tensors, const ModelConfig& confi
   return plan;
 }
 
+void Apply(const TensorLayout& layout, PlannedTensor& tensor) {
+  tensor.stored.layout = layout;
+  tensor.stored.data.bytes = layout.data_bytes();
+  tensor.stored.scales.bytes = layout.scale_bytes();
+}
+
 void PlaceTensors(uint64_t metadata_bytes, FilePlan& plan) {
   uint64_t end = sizeof(FilePreamble) + metadata_bytes;
   for (int section = 0; section < kNumFileSections; ++section) {

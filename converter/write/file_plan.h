@@ -68,6 +68,9 @@ struct FilePlan {
 FilePlan PlanTensors(std::vector<MappedTensor> tensors, const ModelConfig& config,
                      const TensorSchemes& schemes);
 
+// Sets a matrix's layout in the plan.
+void Apply(const TensorLayout& layout, PlannedTensor& tensor);
+
 // Gives every tensor its place after metadata of this size.
 void PlaceTensors(uint64_t metadata_bytes, FilePlan& plan);
 

@@ -24,11 +24,18 @@ struct TurnLine {
 
   std::complex<double> middle;  // Between the page's two middle rows.
   std::complex<double> slope;   // The change from row to row.
+  double distance = 0.0;        // The largest one from the line.
 };
 
 // Fills ops::KeyOffsets::middles and slopes, [heads][head_dim], for a bias of the same shape.
-// `lines` are those of the pairs; the channels behind the pairs are not turned.
+// `lines` are those of the pairs; the channels behind the pairs are not turned. A few pairs of each
+// head whose bias is far from its line become turned pairs, [heads][kMaxTurnedPairs] or empty, and
+// have no line.
 void FillKeyOffsets(std::span<const TurnLine> lines, size_t head_dim, std::span<const float> bias,
-                    std::span<float> middles, std::span<float> slopes);
+                    std::span<float> middles, std::span<float> slopes,
+                    std::span<ops::TurnedPair> turned_pairs);
+
+// Fills ops::KeyOffsets::row_turns for pairs of these frequencies.
+void FillRowTurns(std::span<const double> inverse_frequencies, std::span<float> row_turns);
 
 }  // namespace cria

@@ -12,6 +12,36 @@ namespace {
 // Whether the layer has keys and values of its own.
 bool StoresKeys(const LayerKind& kind) { return kind.has_attention() && kind.stores_tokens(); }
 
+// Places for the turned pairs of all heads of a layer.
+size_t NumTurnedPairs(const ModelConfig& config, const LayerKind& kind) {
+  return config.key_value_heads_of(kind) * ops::KeyOffsets::kMaxTurnedPairs;
+}
+
+// Numbers in the row turns of the layers of one kind.
+size_t NumRowTurns(const ModelConfig& config, const LayerKind& kind) {
+  return config.rotary_channels(kind) / 2 * 2 * kKvPageTokens;
+}
+
+// What the offsets of all layers take: first numbers of lines, then turned pairs, then row turns.
+struct KeyOffsetSizes {
+  explicit KeyOffsetSizes(const ModelConfig& config) {
+    for (size_t i = 0; i < config.num_hidden_layers; ++i) {
+      const LayerKind& kind = config.layer_kind(i);
+      num_lines += 2 * config.key_value_channels(kind);
+      num_pairs += NumTurnedPairs(config, kind);
+    }
+    for (const LayerKind& kind : config.layer_kinds) num_turns += NumRowTurns(config, kind);
+  }
+
+  size_t num_lines = 0;
+  size_t num_pairs = 0;
+  size_t num_turns = 0;
+
+  uint64_t bytes() const {
+    return (num_lines + num_turns) * sizeof(float) + num_pairs * sizeof(ops::TurnedPair);
+  }
+};
+
 }  // namespace
 
 KvCache::Regions KvCache::Plan(const DecoderShape& shape, ArenaLayout& layout) {
@@ -21,10 +51,8 @@ KvCache::Regions KvCache::Plan(const DecoderShape& shape, ArenaLayout& layout) {
       KvPages::Groups(ShapeOfKvPages(config, shape.options));
   uint64_t bytes = 0;
   uint64_t scale_bytes = 0;
-  uint64_t offsets = 0;
   for (size_t i = 0; i < config.num_hidden_layers; ++i) {
     const LayerKind& kind = config.layer_kind(i);
-    if (HasKeyOffsets(config, type)) offsets += 2 * config.key_value_channels(kind);
     if (!StoresKeys(kind)) continue;
     const uint64_t pages = groups[KvPages::GroupOf(groups, kind.sliding_window)].num_pages;
     const uint64_t rows = pages * config.key_value_heads_of(kind) * kKvPageTokens;
@@ -32,7 +60,9 @@ KvCache::Regions KvCache::Plan(const DecoderShape& shape, ArenaLayout& layout) {
     if (type == KvType::kInt8) scale_bytes += rows * sizeof(float);
   }
   Regions regions;
-  regions.key_offsets = layout.Add("KV cache: key offsets", offsets * sizeof(float), kWholeLife);
+  regions.key_offsets =
+      layout.Add("KV cache: key offsets",
+                 HasKeyOffsets(config, type) ? KeyOffsetSizes(config).bytes() : 0, kWholeLife);
   regions.keys = layout.Add("KV cache: keys", bytes, kWholeLife);
   regions.values = layout.Add("KV cache: values", bytes, kWholeLife);
   regions.key_scales = layout.Add("KV cache: key scales", scale_bytes, kWholeLife);
@@ -86,9 +116,18 @@ KvCache::KvCache(const DecoderShape& shape, const Regions& regions, const ArenaV
 
 void KvCache::SubtractKeyOffsets(std::span<const float* const> key_biases) {
   float* next = key_offsets_;
+  const KeyOffsetSizes sizes(config_);
+  auto* next_pairs = reinterpret_cast<ops::TurnedPair*>(next + sizes.num_lines);
+  auto* next_turns = reinterpret_cast<float*>(next_pairs + sizes.num_pairs);
+  std::vector<float*> turns_of_kinds;
+  for (const LayerKind& kind : config_.layer_kinds) {
+    turns_of_kinds.push_back(next_turns);
+    next_turns += NumRowTurns(config_, kind);
+  }
   // Layers that share a rope table have the same lines.
   const float* table = nullptr;
   std::vector<TurnLine> lines;
+  std::span<float> row_turns;
   for (size_t i = 0; i < layers_.size(); ++i) {
     Layer& layer = layers_[i];
     const LayerKind& kind = config_.layer_kind(i);
@@ -102,16 +141,23 @@ void KvCache::SubtractKeyOffsets(std::span<const float* const> key_biases) {
       std::vector<double> frequencies;
       if (table != nullptr) {
         frequencies = RopeInverseFrequencies(config_, kind, sequence_tokens_);
+        row_turns = {turns_of_kinds[static_cast<size_t>(&kind - config_.layer_kinds.data())],
+                     NumRowTurns(config_, kind)};
+        FillRowTurns(frequencies, row_turns);
       }
       lines = std::vector<TurnLine>(frequencies.begin(), frequencies.end());
     }
     const std::span middles(std::exchange(next, next + channels), channels);
     const std::span slopes(std::exchange(next, next + channels), channels);
-    FillKeyOffsets(lines, layer.view.head_dim, {key_biases[i], channels}, middles, slopes);
+    const size_t num_pairs = NumTurnedPairs(config_, kind);
+    const std::span pairs(std::exchange(next_pairs, next_pairs + num_pairs), num_pairs);
+    FillKeyOffsets(lines, layer.view.head_dim, {key_biases[i], channels}, middles, slopes, pairs);
     layer.view.key_offsets = {.middles = middles.data(),
                               .slopes = slopes.data(),
                               .cosines = layer.rope.cosines,
-                              .sines = layer.rope.sines};
+                              .sines = layer.rope.sines,
+                              .turned_pairs = pairs.data(),
+                              .row_turns = row_turns.data()};
   }
 }
 

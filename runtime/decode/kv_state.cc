@@ -192,9 +192,12 @@ uint64_t AttentionFingerprint(const ModelConfig& config, const Decoder& decoder)
   std::vector<uint64_t> numbers = {AttentionFingerprint(config, decoder.context_tokens())};
   for (size_t i = 0; i < decoder.cache().num_layers(); ++i) {
     numbers.push_back(PageGroupOf(decoder, i).window_tokens());
-    // Offsets of keys are lines over a page. They follow from the model and the rotary frequencies.
-    if (decoder.cache().layer(i).view.key_offsets.middles != nullptr)
+    // Offsets of keys are lines over a page and turned pairs. They follow from the model and the
+    // rotary frequencies.
+    if (decoder.cache().layer(i).view.key_offsets.middles != nullptr) {
       numbers.push_back(kKvPageTokens);
+      numbers.push_back(ops::KeyOffsets::kMaxTurnedPairs);
+    }
   }
   return ChecksumOf(std::as_bytes(std::span(numbers)));
 }

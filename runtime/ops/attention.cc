@@ -83,6 +83,9 @@ HeadCache CacheOfHead(const KvCacheView& cache, const KvPageTable& table, size_t
       result.key_offsets = cache.key_offsets;
       result.key_offsets.middles += head * cache.head_dim;
       result.key_offsets.slopes += head * cache.head_dim;
+      if (cache.key_offsets.turned_pairs != nullptr) {
+        result.key_offsets.turned_pairs += head * KeyOffsets::kMaxTurnedPairs;
+      }
       result.rotary_dim = cache.rotary_channels();
     }
   }

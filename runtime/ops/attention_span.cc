@@ -41,6 +41,17 @@ void AddOffsetScores(const SpanWorkspace& workspace, const HeadQueries& queries,
       const auto added = hn::MulAdd(row, slope, middle);
       hn::Store(hn::Add(hn::Load(d, scores + k), added), d, scores + k);
     }
+    for (size_t i = 0; i < page.num_turned; ++i) {
+      const TurnedPair& pair = page.turned[i];
+      const TurnedScore turned(page, pair, queries.Query(q), queries.score_scale);
+      const auto cosine = hn::Set(d, turned.cosine);
+      const auto sine = hn::Set(d, turned.sine);
+      for (size_t k = block.begin / kLanes * kLanes; k < block.end; k += kLanes) {
+        const auto added = hn::MulAdd(hn::LoadU(d, page.Sines(pair) + k), sine,
+                                      hn::Mul(hn::LoadU(d, page.Cosines(pair) + k), cosine));
+        hn::Store(hn::Add(hn::Load(d, scores + k), added), d, scores + k);
+      }
+    }
   }
 }
 

@@ -32,27 +32,52 @@ using attention::kMaskedScore;
 using attention::kSpanTokens;
 using attention::TileSums;
 
+// Adds to the scores of the block's positions what the coefficients of each lane and of each row
+// say: row_middles * middles + row_slopes * slopes.
+HWY_INLINE void AddOffsets(const TileWorkspace& workspace, const Block& block,
+                           const auto& row_middle, const auto& row_slope) {
+  const hn::ScalableTag<float> d;
+  const size_t num_lanes = workspace.num_lanes;
+  for (size_t k = block.begin; k < block.end; ++k) {
+    float* HWY_RESTRICT scores = workspace.scores + k * num_lanes;
+    const auto middle_factor = hn::Set(d, row_middle(k));
+    const auto slope_factor = hn::Set(d, row_slope(k));
+    for (size_t lane = 0; lane < num_lanes; lane += hn::MaxLanes(d)) {
+      const auto middle = hn::Mul(middle_factor, hn::Load(d, workspace.offset_middles + lane));
+      const auto added =
+          hn::MulAdd(slope_factor, hn::Load(d, workspace.offset_slopes + lane), middle);
+      hn::Store(hn::Add(hn::Load(d, scores + lane), added), d, scores + lane);
+    }
+  }
+}
+
 // Adds what the scores of the block's positions lack.
 void AddOffsetScores(const TileWorkspace& workspace, const HeadQueries& queries,
                      const HeadCache& cache, const Block& block) {
-  const hn::ScalableTag<float> d;
   const size_t num_lanes = workspace.num_lanes;
   const size_t head_dim = queries.head_dim;
   const PageOffsets page(cache.key_offsets, 0, head_dim, cache.rotary_dim, block.page_position);
+  const auto query_of = [&](size_t lane) {
+    return queries.Query(std::min(lane, queries.num_queries() - 1));
+  };
   for (size_t lane = 0; lane < num_lanes; ++lane) {
-    const float* query = queries.Query(std::min(lane, queries.num_queries() - 1));
-    const OffsetScore score(page, query, head_dim, queries.score_scale);
+    const OffsetScore score(page, query_of(lane), head_dim, queries.score_scale);
     workspace.offset_middles[lane] = score.middle;
     workspace.offset_slopes[lane] = score.slope;
   }
-  for (size_t k = block.begin; k < block.end; ++k) {
-    float* HWY_RESTRICT scores = workspace.scores + k * num_lanes;
-    const auto row = hn::Set(d, static_cast<float>(k) - PageOffsets::kMiddleRow);
-    for (size_t lane = 0; lane < num_lanes; lane += hn::MaxLanes(d)) {
-      const auto slope = hn::Load(d, workspace.offset_slopes + lane);
-      const auto added = hn::MulAdd(row, slope, hn::Load(d, workspace.offset_middles + lane));
-      hn::Store(hn::Add(hn::Load(d, scores + lane), added), d, scores + lane);
+  AddOffsets(
+      workspace, block, [](size_t) { return 1.0f; },
+      [](size_t k) { return static_cast<float>(k) - PageOffsets::kMiddleRow; });
+  for (size_t i = 0; i < page.num_turned; ++i) {
+    const TurnedPair& pair = page.turned[i];
+    for (size_t lane = 0; lane < num_lanes; ++lane) {
+      const TurnedScore score(page, pair, query_of(lane), queries.score_scale);
+      workspace.offset_middles[lane] = score.cosine;
+      workspace.offset_slopes[lane] = score.sine;
     }
+    AddOffsets(
+        workspace, block, [&](size_t k) { return page.Cosines(pair)[k]; },
+        [&](size_t k) { return page.Sines(pair)[k]; });
   }
 }
 

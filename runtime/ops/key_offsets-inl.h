@@ -19,23 +19,56 @@ namespace cria::ops::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // The offsets of one head's keys on the page of a position: `middle` + (row - kMiddleRow) * `slope`
-// for each row of the page.
+// for each row of the page, and the turned pairs.
 struct PageOffsets {
   PageOffsets(const KeyOffsets& offsets, size_t head, size_t head_dim, size_t rotary_dim,
-              size_t position) {
+              size_t position)
+      : half(rotary_dim / 2), row_turns(offsets.row_turns) {
     Turn(offsets, offsets.middles + head * head_dim, head_dim, rotary_dim, position, middle);
     Turn(offsets, offsets.slopes + head * head_dim, head_dim, rotary_dim, position, slope);
+    if (offsets.turned_pairs == nullptr) return;
+    const TurnedPair* const pairs = offsets.turned_pairs + head * KeyOffsets::kMaxTurnedPairs;
+    const size_t first_entry = position / kKvPageTokens * kKvPageTokens * half;
+    for (; num_turned < KeyOffsets::kMaxTurnedPairs; ++num_turned) {
+      const TurnedPair& pair = pairs[num_turned];
+      if (pair.index == TurnedPair::kNone) break;
+      const float cosine = offsets.cosines[first_entry + pair.index];
+      const float sine = offsets.sines[first_entry + pair.index];
+      turned[num_turned] = {.index = pair.index,
+                            .a = pair.a * cosine - pair.b * sine,
+                            .b = pair.a * sine + pair.b * cosine};
+    }
   }
 
   static constexpr float kMiddleRow = static_cast<float>(kKvPageTokens - 1) / 2;
 
-  float At(size_t position, size_t channel) const {
-    const float row = static_cast<float>(position % kKvPageTokens) - kMiddleRow;
-    return middle[channel] + row * slope[channel];
+  // Adds the offset of a position times `factor`, which is 1 or -1, to the key.
+  HWY_NOINLINE void Add(float factor, size_t position, size_t head_dim,
+                        float* HWY_RESTRICT key) const {
+    const size_t page_row = position % kKvPageTokens;
+    const float row = static_cast<float>(page_row) - kMiddleRow;
+    for (size_t j = 0; j < head_dim; ++j) key[j] += factor * (middle[j] + row * slope[j]);
+    for (size_t i = 0; i < num_turned; ++i) {
+      const TurnedPair& pair = turned[i];
+      const float cosine = Cosines(pair)[page_row];
+      const float sine = Sines(pair)[page_row];
+      key[pair.index] += factor * (pair.a * cosine - pair.b * sine);
+      key[pair.index + half] += factor * (pair.a * sine + pair.b * cosine);
+    }
   }
+
+  // The turns of a pair from the page's first row to each of its rows, [kKvPageTokens].
+  const float* Cosines(const TurnedPair& pair) const {
+    return row_turns + pair.index * 2 * kKvPageTokens;
+  }
+  const float* Sines(const TurnedPair& pair) const { return Cosines(pair) + kKvPageTokens; }
 
   float middle[kMaxHeadDim];
   float slope[kMaxHeadDim];
+  size_t half;
+  const float* row_turns;
+  size_t num_turned = 0;
+  TurnedPair turned[KeyOffsets::kMaxTurnedPairs];  // At the page's first row.
 
  private:
   // Turns a row of the first page as rope turns keys by the position of the page's first row.
@@ -79,6 +112,20 @@ struct OffsetScore {
 
   float middle;
   float slope;
+};
+
+// What one query's scores lack by a turned pair: `cosine` and `sine` times those of each row.
+struct TurnedScore {
+  TurnedScore(const PageOffsets& offsets, const TurnedPair& pair, const float* HWY_RESTRICT query,
+              float scale) {
+    const float a = query[pair.index] * scale;
+    const float b = query[pair.index + offsets.half] * scale;
+    cosine = a * pair.a + b * pair.b;
+    sine = b * pair.a - a * pair.b;
+  }
+
+  float cosine;
+  float sine;
 };
 
 }  // namespace cria::ops::HWY_NAMESPACE

@@ -63,11 +63,10 @@ void TurnKeysWithOffsets(const KvCacheView& cache, const KvRowMove& move, const 
     for (size_t i = 0; i < move.num_rows; ++i) {
       const int8_t* const stored = keys + (source + i) * head_dim;
       const float scale = cache.key_scales[source + i];
-      for (size_t j = 0; j < head_dim; ++j) {
-        key[j] = scale * static_cast<float>(stored[j]) + old_offsets.At(old_position + i, j);
-      }
+      for (size_t j = 0; j < head_dim; ++j) key[j] = scale * static_cast<float>(stored[j]);
+      old_offsets.Add(1.0f, old_position + i, head_dim, key);
       TurnBack(key, head_dim, rotary_dim, cosines, sines, turned);
-      for (size_t j = 0; j < head_dim; ++j) turned[j] -= new_offsets.At(move.position + i, j);
+      new_offsets.Add(-1.0f, move.position + i, head_dim, turned);
       cache.key_scales[target + i] = StoreRow(turned, head_dim, keys + (target + i) * head_dim);
     }
   }

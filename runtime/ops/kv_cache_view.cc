@@ -1,5 +1,6 @@
 #include "ops/kv_cache_view.h"
 
+#include <cstring>
 #include <type_traits>
 
 #include "ops/simd_targets.h"
@@ -27,7 +28,8 @@ void StoreKeyValue(const KvCacheView& cache, size_t first_row, size_t position, 
       if constexpr (std::is_same_v<T, int8_t>) {
         if (offsets.middles != nullptr) {
           const PageOffsets page(offsets, head, cache.head_dim, cache.rotary_channels(), position);
-          for (size_t j = 0; j < cache.head_dim; ++j) difference[j] = key[j] - page.At(position, j);
+          std::memcpy(difference, key, cache.head_dim * sizeof(float));
+          page.Add(-1.0f, position, cache.head_dim, difference);
           key = difference;
         }
       }

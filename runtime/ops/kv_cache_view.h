@@ -35,11 +35,23 @@ struct KvPageTable {
   }
 };
 
+// A part of the offsets of a head's keys that turns too fast for a line: in channels `index` and
+// `index` + half of those that rope rotates, the bias (a, b), as rope turns it.
+struct TurnedPair {
+  static constexpr uint32_t kNone = UINT32_MAX;
+
+  uint32_t index = kNone;
+  float a = 0.0f;
+  float b = 0.0f;
+};
+
 // What is subtracted from every key before it is stored, so that int8 has more steps for how keys
-// differ from each other. Offsets change linearly over the rows of a page. Those of a page are
-// those of the first page, turned as rope turns a key by the position of the page's first row.
-// Attention adds their part to the scores.
+// differ from each other. Offsets change linearly over the rows of a page, but for those of turned
+// pairs. Those of a page are those of the first page, turned as rope turns a key by the position of
+// the page's first row. Attention adds their part to the scores.
 struct KeyOffsets {
+  static constexpr size_t kMaxTurnedPairs = 8;
+
   // Of the first page, [num_key_value_heads][head_dim]: between its two middle rows, and the change
   // from row to row. Null: nothing is subtracted.
   const float* middles = nullptr;
@@ -49,6 +61,12 @@ struct KeyOffsets {
   // same, which changes no result.
   const float* cosines = nullptr;
   const float* sines = nullptr;
+  // [num_key_value_heads][kMaxTurnedPairs]; a head's pairs end before the first without an index.
+  // Null: there are none.
+  const TurnedPair* turned_pairs = nullptr;
+  // The cosines and sines of each pair's turn from the page's first row to each of its rows, [half
+  // of the channels that are rotated][2][kKvPageTokens].
+  const float* row_turns = nullptr;
 };
 
 // The keys and values of one layer, on the pages of all sequences. A page's rows of a head are

@@ -17,10 +17,14 @@ namespace {
 struct OffsetCase {
   Case attention;
   size_t rotary_dim = 0;  // 0: all of a head.
+  bool has_turned_pairs = false;
+
+  size_t rotary_channels() const { return rotary_dim == 0 ? attention.shape.head_dim : rotary_dim; }
 };
 
 std::ostream& operator<<(std::ostream& out, const OffsetCase& c) {
-  return out << c.attention << ", " << c.rotary_dim << " channels turn";
+  return out << c.attention << ", " << c.rotary_dim << " channels turn"
+             << (c.has_turned_pairs ? ", with turned pairs" : "");
 }
 
 std::vector<OffsetCase> OffsetCases() {
@@ -35,6 +39,10 @@ std::vector<OffsetCase> OffsetCases() {
     }
   }
   cases.push_back({{{71, 1, 8}, KvType::kInt8, 100, 3}});
+  for (size_t i = 0, count = cases.size(); i < count; ++i) {
+    cases.push_back(cases[i]);
+    cases.back().has_turned_pairs = true;
+  }
   return cases;
 }
 
@@ -42,8 +50,8 @@ class AttentionKeyOffsetsTest : public testing::TestWithParam<OffsetCase> {
  protected:
   AttentionKeyOffsetsTest()
       : c_(GetParam().attention),
-        rope_(0, c_.num_tokens(),
-              GetParam().rotary_dim == 0 ? c_.shape.head_dim : GetParam().rotary_dim),
+        rope_(0, c_.num_tokens(), GetParam().rotary_channels()),
+        turned_(c_.shape.num_key_value_heads, GetParam().rotary_channels()),
         middles_(RandomFloats(c_.shape.num_key_value_heads * c_.shape.head_dim, 5, 3.0f)),
         slopes_(RandomFloats(middles_.size(), 8, 0.1f)),
         zeros_(middles_.size()) {}
@@ -52,10 +60,13 @@ class AttentionKeyOffsetsTest : public testing::TestWithParam<OffsetCase> {
   TestKvCache Cache(bool has_rope) const {
     const AttentionShape& shape = c_.shape;
     TestKvCache cache(c_.type, shape.num_key_value_heads, shape.head_dim, c_.num_tokens());
+    const bool has_turned_pairs = has_rope && GetParam().has_turned_pairs;
     cache.set_key_offsets({.middles = middles_.data(),
                            .slopes = has_rope ? slopes_.data() : zeros_.data(),
                            .cosines = has_rope ? rope_.cosines.data() : nullptr,
-                           .sines = has_rope ? rope_.sines.data() : nullptr},
+                           .sines = has_rope ? rope_.sines.data() : nullptr,
+                           .turned_pairs = has_turned_pairs ? turned_.pairs.data() : nullptr,
+                           .row_turns = has_turned_pairs ? turned_.row_turns.data() : nullptr},
                           GetParam().rotary_dim);
     for (size_t t = c_.BeginOf(0); t < c_.num_tokens(); ++t) {
       std::vector<float> keys = RandomRow(middles_.size(), 2 * t + 1);
@@ -108,6 +119,7 @@ class AttentionKeyOffsetsTest : public testing::TestWithParam<OffsetCase> {
 
   const Case& c_;
   const RopeRows rope_;
+  const TurnedPairs turned_;
   const std::vector<float> middles_, slopes_, zeros_;
 };
 

@@ -170,10 +170,13 @@ TEST(KvCacheViewTest, OffsetsAreSubtractedFromKeysBeforeTheyAreRounded) {
       const std::vector<float> middles = RandomFloats(2 * head_dim, 5, 100.0f);
       const std::vector<float> slopes = RandomFloats(2 * head_dim, 8, 3.0f);
       const RopeRows rope(0, kTokens, rotary_dim == 0 ? head_dim : rotary_dim);
+      const TurnedPairs turned(2, rotary_dim == 0 ? head_dim : rotary_dim);
       cache.set_key_offsets({.middles = middles.data(),
                              .slopes = slopes.data(),
                              .cosines = rope.cosines.data(),
-                             .sines = rope.sines.data()},
+                             .sines = rope.sines.data(),
+                             .turned_pairs = turned.pairs.data(),
+                             .row_turns = turned.row_turns.data()},
                             rotary_dim);
       const std::vector<float> values = RandomFloats(2 * head_dim, 6);
       const std::vector<float> differences = RandomFloats(2 * head_dim, 7);

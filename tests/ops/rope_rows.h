@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "ops/kv_cache_view.h"
@@ -40,6 +41,31 @@ inline std::vector<double> Rotated(std::vector<double> row, size_t position, siz
   return row;
 }
 
+// Pairs of each of `num_heads` heads that turn with the rope of RopeRows: the first and the last of
+// those that there are, or one.
+struct TurnedPairs {
+  TurnedPairs(size_t num_heads, size_t rotary_dim)
+      : pairs(num_heads * KeyOffsets::kMaxTurnedPairs) {
+    const size_t half = rotary_dim / 2;
+    for (size_t head = 0; head < num_heads && half > 0; ++head) {
+      TurnedPair* const first = &pairs[head * KeyOffsets::kMaxTurnedPairs];
+      const float size = static_cast<float>(head + 1);
+      first[0] = {.index = 0, .a = 7.0f * size, .b = -3.0f};
+      if (half > 1) first[1] = {.index = static_cast<uint32_t>(half - 1), .a = 2.0f, .b = size};
+    }
+    for (size_t i = 0; i < half; ++i) {
+      for (size_t row = 0; row < kKvPageTokens; ++row) {
+        row_turns.push_back(static_cast<float>(std::cos(RopeAngle(row, i, rotary_dim))));
+      }
+      for (size_t row = 0; row < kKvPageTokens; ++row) {
+        row_turns.push_back(static_cast<float>(std::sin(RopeAngle(row, i, rotary_dim))));
+      }
+    }
+  }
+  std::vector<TurnedPair> pairs;
+  std::vector<float> row_turns;
+};
+
 // The offset of a head's keys at `position`, of a cache whose rope table is RopeRows.
 inline std::vector<double> OffsetOf(const KvCacheView& cache, size_t head, size_t position) {
   std::vector<double> offset;
@@ -48,7 +74,18 @@ inline std::vector<double> OffsetOf(const KvCacheView& cache, size_t head, size_
     offset.push_back(cache.key_offsets.middles[at] + row * cache.key_offsets.slopes[at]);
   }
   if (cache.key_offsets.cosines == nullptr) return offset;
-  return Rotated(offset, position / kKvPageTokens * kKvPageTokens, cache.rotary_channels());
+  offset = Rotated(offset, position / kKvPageTokens * kKvPageTokens, cache.rotary_channels());
+  if (cache.key_offsets.turned_pairs == nullptr) return offset;
+  std::vector<double> turned(cache.head_dim);
+  for (size_t i = 0; i < KeyOffsets::kMaxTurnedPairs; ++i) {
+    const TurnedPair& pair = cache.key_offsets.turned_pairs[head * KeyOffsets::kMaxTurnedPairs + i];
+    if (pair.index == TurnedPair::kNone) break;
+    turned[pair.index] = double{pair.a};
+    turned[pair.index + cache.rotary_channels() / 2] = double{pair.b};
+  }
+  turned = Rotated(turned, position, cache.rotary_channels());
+  for (size_t j = 0; j < offset.size(); ++j) offset[j] += turned[j];
+  return offset;
 }
 
 }  // namespace cria::ops

@@ -151,6 +151,28 @@ TEST_F(CriaConvertProgram, TellsItsVersionAndItsOptions) {
   EXPECT_THAT(help.error, IsEmpty());
 }
 
+TEST_F(CriaConvertProgram, TablesCanHaveAnyNumberOfBits) {
+  const auto schemes_of = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {checkpoint_, "-o", output_, "--weights", "int8", "--no-verify"});
+    const RunResult result = Convert(flags);
+    EXPECT_EQ(result.exit_code, 0) << result.error;
+    EXPECT_EQ(RunProgram({CRIA_PROGRAM, "run", "-m", output_, "-p", "a", "-n", "3"}).exit_code, 0);
+    return result.output;
+  };
+  for (const char* const bits : {"2", "3", "5", "6"}) {
+    const std::string name = std::string("int") + bits;
+    EXPECT_THAT(schemes_of({"--fast", "--embedding", name, "--head", "int8"}),
+                testing::ContainsRegex(std::string("embed_tokens +w") + bits + "g64"));
+    EXPECT_THAT(schemes_of({"--fast", "--head", name}),
+                testing::ContainsRegex(std::string("lm_head +w") + bits + "g64"));
+  }
+  // As for weights: rounded int4 is XNNPACK's.
+  EXPECT_THAT(schemes_of({"--fast", "--head", "int4"}), testing::ContainsRegex("lm_head +qb4w"));
+  EXPECT_THAT(schemes_of({"--calibration-tokens", "1024", "--head", "int4"}),
+              testing::ContainsRegex("lm_head +w4g64"));
+  EXPECT_THAT(schemes_of({"--head", "qb4w", "--fast"}), testing::ContainsRegex("lm_head +qb4w"));
+}
+
 TEST_F(CriaConvertProgram, WrongUsageHasItsOwnExitCode) {
   const std::vector<std::vector<std::string>> wrong = {
       {},

@@ -51,7 +51,8 @@ class ConvertForATarget : public testing::Test {
 };
 
 TEST_F(ConvertForATarget, TheModelHasTheBitsThatWereAskedFor) {
-  const double least = BitsOf(Convert({"--weights", "int2"}));
+  const double least =
+      BitsOf(Convert({"--weights", "int2", "--embedding", "int2", "--head", "int2"}));
   const double most = BitsOf(Convert({"--weights", "int8"}));
   const std::vector<double> parts =
       support::IsEmulated() ? std::vector{0.5} : std::vector{0.1, 0.5, 0.9};
@@ -78,6 +79,23 @@ TEST_F(ConvertForATarget, TheFileHasTheSizeThatWasAskedFor) {
   EXPECT_THAT(result.output, HasSubstr("in nats of KL divergence"));
   EXPECT_THAT(result.output, ContainsRegex("layers.1.down_proj .* int[2-8]"));
   EXPECT_THAT(result.output, HasSubstr("calibrated "));
+}
+
+TEST_F(ConvertForATarget, TablesHaveAChoiceUnlessTheyAreGiven) {
+  const auto table_of = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {"--target-bits", "4.2", "--calibrate", folder_ / "text.txt",
+                                 "--calibration-tokens", "512"});
+    const RunResult result = Convert(flags);
+    EXPECT_EQ(result.exit_code, 0) << result.error;
+    EXPECT_LE(BitsOf(result), 4.205);
+    return result.output;
+  };
+  const std::string chosen = table_of({});
+  EXPECT_THAT(chosen, ContainsRegex("\nembed_tokens( +[0-9.e-]+)+ +int[2-6] "));
+  EXPECT_THAT(chosen, ContainsRegex("\nlm_head( +[0-9.e-]+)+ +int[2-6] "));
+  const std::string given = table_of({"--embedding", "int5", "--head", "int5"});
+  EXPECT_THAT(given, Not(ContainsRegex("\nembed_tokens( +[0-9.e-]+)+ +int[0-9] ")));
+  EXPECT_THAT(given, ContainsRegex("embed_tokens +w5g64"));
 }
 
 TEST_F(ConvertForATarget, APlanWritesNothing) {

@@ -114,6 +114,26 @@ TEST_F(CalibrateTest, LosesLessThanRounding) {
   }
 }
 
+TEST_F(CalibrateTest, CodesOfAHeadOfItsOwnAreChosen) {
+  for (const bool rotates : {false, true}) {
+    Write(support::MakeModel(support::SpecBiases()));
+    ConvertOptions options = {
+        .weights = Scheme::kQc8w, .embedding = Scheme::kQc8w, .head = Scheme::kW3G64};
+    const ConvertReport rounded = Run("rounded.cria", false, options);
+    options.calibration = {.text = Words(3000, 1), .max_tokens = NumTokens(), .rotation = rotates};
+    const ConvertReport report =
+        Unwrap(Convert(folder_ / "checkpoint", folder_ / "calibrated.cria", options));
+    EXPECT_EQ(report.file_bytes, rounded.file_bytes);
+    EXPECT_LT(ErrorOf("calibrated.cria"), 0.95 * ErrorOf("rounded.cria"));
+    // What is judged are the codes that the file has.
+    EXPECT_GT(report.calibrated.first_choices.num_same,
+              report.calibrated.first_choices.num_tokens / 2);
+    options.num_threads = 3;
+    EXPECT_EQ(Unwrap(Convert(folder_ / "checkpoint", folder_ / "again.cria", options)).digest,
+              report.digest);
+  }
+}
+
 TEST_F(CalibrateTest, ARotatedHiddenStateComputesTheSame) {
   std::vector<support::CheckpointSpec> specs = {support::SpecBiases()};
   if (!IsSlow()) specs.insert(specs.end(), {support::SpecQwen2(), support::SpecPadded()});

@@ -66,6 +66,23 @@ TEST(SchemeOptions, WhatIsAlwaysInF32HasNone) {
   EXPECT_EQ(matrices[0].tensor, 1);
 }
 
+TEST(SchemeOptions, TablesHaveAChoiceIfThatIsWanted) {
+  FilePlan plan;
+  plan.tensors.emplace_back().stored.spec = {TensorRole::kEmbedTokens, kNoLayer, 64, 64};
+  plan.tensors.emplace_back().stored.spec = {TensorRole::kDownProj, 0, 64, 64};
+  plan.tensors.emplace_back().stored.spec = {TensorRole::kNorm, kNoLayer, 64, 0};
+  plan.tensors.emplace_back().stored.spec = {TensorRole::kLmHead, kNoLayer, 64, 64};
+  const auto tensors_of = [&](ChosenMatrices which) {
+    std::vector<size_t> tensors;
+    for (const MatrixOptions& matrix : AllSchemeOptions(plan, which)) {
+      tensors.push_back(matrix.tensor);
+    }
+    return tensors;
+  };
+  EXPECT_EQ(tensors_of(ChosenMatrices::kLayers), (std::vector<size_t>{1}));
+  EXPECT_EQ(tensors_of(ChosenMatrices::kLayersAndTables), (std::vector<size_t>{0, 1, 3}));
+}
+
 TEST(SchemeOptions, ALargerOptionThatCostsMoreIsNeverChosen) {
   const std::vector<MatrixOptions> matrices = {MatrixWith({{80, 2.0}, {40, 1.0}, {44, 1.5}})};
   EXPECT_EQ(*ChooseOptions(matrices, 1000), (std::vector<size_t>{1}));

@@ -32,9 +32,10 @@ class SensitivityTest : public testing::Test {
     }
   }
 
-  std::vector<MatrixOptions> Measure(size_t num_threads) {
+  std::vector<MatrixOptions> Measure(size_t num_threads,
+                                     ChosenMatrices which = ChosenMatrices::kLayers) {
     const ThreadPool threads = Unwrap(ThreadPool::Create(num_threads));
-    std::vector<MatrixOptions> matrices = AllSchemeOptions(plan_);
+    std::vector<MatrixOptions> matrices = AllSchemeOptions(plan_, which);
     Unwrap(MeasureSensitivity(tokens_, checkpoint_.config, threads, nullptr, plan_, matrices));
     return matrices;
   }
@@ -108,6 +109,33 @@ TEST_F(SensitivityTest, IsTheDivergenceOfAModelWithOneRoundedMatrix) {
     // int8 has 16 times as many steps.
     EXPECT_LT(matrix.options[0].cost, expected / 64) << spec.Name();
     EXPECT_GT(matrix.options[0].cost, expected / 1024) << spec.Name();
+  }
+}
+
+TEST_F(SensitivityTest, OfTablesIsTheDivergenceOfAModelWithARoundedTable) {
+  for (const support::CheckpointSpec& spec : {support::SpecBiases(), support::SpecTied()}) {
+    SCOPED_TRACE(spec.config.architecture);
+    tokens_ = {};
+    Open(spec);
+    const bool is_tied = model_.config.tie_word_embeddings;
+    const std::vector<MatrixOptions> matrices = Measure(2, ChosenMatrices::kLayersAndTables);
+    ASSERT_EQ(matrices.size(), 4 * model_.config.num_hidden_layers + (is_tied ? 1 : 2));
+    const auto expect_cost_of = [&](const MatrixOptions& table, const char* name) {
+      reference::ReferenceModel changed = model_;
+      Round(table.options[1].layout, changed.tensors.at(name).values);
+      const double expected = Divergence(changed);
+      ASSERT_GT(expected, 0.0);
+      EXPECT_NEAR(table.options[1].cost, expected, 0.02 * expected) << name;
+      EXPECT_LT(table.options[0].cost, expected / 64) << name;
+      EXPECT_GT(table.options[2].cost, 4.0 * expected) << name;
+    };
+    expect_cost_of(matrices.front(), "model.embed_tokens.weight");
+    if (!is_tied) expect_cost_of(matrices.back(), "lm_head.weight");
+    // The layers' costs are what they are without tables.
+    const std::vector<MatrixOptions> layers = Measure(1);
+    for (size_t i = 0; i < layers.size(); ++i) {
+      EXPECT_EQ(matrices[i + 1].options[1].cost, layers[i].options[1].cost);
+    }
   }
 }
 

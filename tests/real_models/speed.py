@@ -1,0 +1,28 @@
+"""The speed of codes that are kept, beside that of llama.cpp with the same file."""
+
+import os
+import sys
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "bench", "llama_cpp"))
+# pylint: disable=wrong-import-position
+from compare import print_comparison, run
+
+# Tokens of the prompt, and of the answer.
+TESTS = [(256, 0), (0, 64)]
+THREADS = "2"
+
+
+def check_speed(programs, model, gguf, arguments):
+    if not arguments.llama_bench:
+        print("speed: not compared, because there is no llama-bench; './dev real-models --llama-cpp' fetches it")
+        return
+    for prompt, answer in TESTS:
+        test = ["-p", str(prompt), "-n", str(answer), "-r", "1", "-t", THREADS, "-o", "json"]
+        commands = {"cria": [programs.cria_path, "bench", "-m", model, *test]}
+        for flash in ("0", "1"):
+            commands[f"llama.cpp -fa {flash}"] = [arguments.llama_bench, "-m", gguf, "-fa", flash, *test]
+        speeds = {name: [] for name in commands}
+        for _ in range(arguments.pairs):
+            for name, command in commands.items():
+                speeds[name] += run(command)
+        print_comparison(f"prompt of {prompt}" if prompt else f"answer of {answer}", speeds)
