@@ -18,6 +18,8 @@ void AddContextOptions(CommandLine& command, EngineOptions& options,
                        KvType kv_type = KvType::kInt8);
 // These options, a file of packed weights, and the memory limits.
 void AddEngineOptions(CommandLine& command, EngineOptions& options, KvType kv_type = KvType::kInt8);
+// The heading of a server's options.
+inline constexpr const char* kServerGroup = "Server";
 // The default of --kept-prompts, for models whose sequences have no memory of their own.
 inline constexpr size_t kServerKeptPrompts = 28;
 // --kept-prompts of a server.
