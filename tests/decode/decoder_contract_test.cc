@@ -217,7 +217,9 @@ TEST(Decoder, CountsItsTimeWhereItIsAskedTo) {
       std::make_shared<const ConvertedModel>(support::FamilyNamed("Qwen2Moe"), ConvertOptions{});
   const auto recurrent =
       std::make_shared<const ConvertedModel>(support::FamilyNamed("Lfm2"), ConvertOptions{});
-  for (const auto& model : {dense, mixture, recurrent}) {
+  const auto per_layer =
+      std::make_shared<const ConvertedModel>(support::FamilyNamed("Gemma4"), ConvertOptions{});
+  for (const auto& model : {dense, mixture, recurrent, per_layer}) {
     LoadedModel loaded(model, {.context_tokens = 64}, 1);
     const std::vector<int32_t> ids = SomeIds(20, model->Open().config().vocab_size);
     Profile profile;
@@ -233,7 +235,8 @@ TEST(Decoder, CountsItsTimeWhereItIsAskedTo) {
       const auto kind = static_cast<OperatorKind>(i);
       const bool is_used = kind != OperatorKind::kSampling && kind != OperatorKind::kRotation &&
                            (kind != OperatorKind::kRouting || model == mixture) &&
-                           (kind != OperatorKind::kConvolution || model == recurrent);
+                           (kind != OperatorKind::kConvolution || model == recurrent) &&
+                           (kind != OperatorKind::kPerLayer || model == per_layer);
       EXPECT_EQ(profile.time(kind).count() > 0, is_used) << OperatorKindName(kind);
     }
   }

@@ -4,6 +4,8 @@
 
 #include <cpuinfo.h>
 
+#include <cstdint>
+
 #include "hwy/targets.h"
 
 namespace {
@@ -14,6 +16,10 @@ namespace {
   cpuinfo_isa.avx512f = false;
   cpuinfo_isa.avx512vnni = false;
   cpuinfo_isa.avxvnni = false;
+  // XNNPACK takes another kernel for f32 where it knows the processor as a Zen of the first kind.
+  for (uint32_t i = 0; i < cpuinfo_get_cores_count(); ++i) {
+    const_cast<cpuinfo_core*>(cpuinfo_get_core(i))->uarch = cpuinfo_uarch_unknown;
+  }
   // Highway numbers newer targets lower.
   hwy::DisableTargets(HWY_AVX2 - 1);
 }

@@ -112,7 +112,9 @@ Offset<schema::Config> BuildConfig(FlatBufferBuilder& builder, const TestModelFi
     kinds.push_back(schema::CreateLayerKind(builder, kind.sliding_window, kind.rope_theta,
                                             BuildRopeScaling(builder, type, kind.rope_scaling),
                                             kind.no_rope, kind.dense_mlp, kind.short_conv,
-                                            kind.linear_attention, kind.mamba));
+                                            kind.linear_attention, kind.global_head_dim,
+                                            kind.num_global_key_value_heads, kind.kv_shared_layer,
+                                            kind.use_double_wide_mlp, kind.mamba));
   }
   const auto layer_kinds = kinds.empty() ? 0 : builder.CreateVector(kinds);
   const auto kind_of_layer =
@@ -136,10 +138,12 @@ Offset<schema::Config> BuildConfig(FlatBufferBuilder& builder, const TestModelFi
       config.linear_conv_kernel_dim, config.linear_key_head_dim, config.linear_value_head_dim,
       config.linear_num_key_heads, config.linear_num_value_heads, config.linear_tiled_value_heads,
       config.llama_4_scaling_beta, config.llama_4_scaling_positions, config.qk_norm_after_rope,
-      config.ungated_mlp, xielu, first.mamba, config.mamba_d_conv, config.mamba_d_state,
-      config.mamba_d_head, config.mamba_n_heads, config.mamba_n_groups, config.mamba_conv_bias,
-      config.mamba_proj_bias, config.attn_sinks, config.router_bias, config.experts_bias,
-      config.swiglu_alpha, config.swiglu_limit);
+      config.ungated_mlp, xielu, first.global_head_dim, first.num_global_key_value_heads,
+      first.kv_shared_layer, first.use_double_wide_mlp, config.v_norm,
+      config.hidden_size_per_layer_input, config.layer_scalar, config.enable_moe_block, first.mamba,
+      config.mamba_d_conv, config.mamba_d_state, config.mamba_d_head, config.mamba_n_heads,
+      config.mamba_n_groups, config.mamba_conv_bias, config.mamba_proj_bias, config.attn_sinks,
+      config.router_bias, config.experts_bias, config.swiglu_alpha, config.swiglu_limit);
 }
 
 Offset<schema::Tokenizer> BuildTokenizer(FlatBufferBuilder& builder, const TestModelFile& file) {
