@@ -45,6 +45,7 @@ std::vector<Range> GateUpChannels(const Range& channels, size_t width, size_t nu
 // The weights of a short convolution's taps.
 std::vector<Range> TapChannels(const ModelConfig& config, const Range& channels) {
   std::vector<Range> ranges;
+  ranges.reserve(config.conv_L_cache);
   for (size_t tap = 0; tap < config.conv_L_cache; ++tap) {
     ranges.push_back(MovedBy(tap * config.conv_channels(), channels));
   }

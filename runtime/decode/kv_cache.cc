@@ -120,6 +120,7 @@ void KvCache::SubtractKeyOffsets(std::span<const float* const> key_biases) {
   auto* next_pairs = reinterpret_cast<ops::TurnedPair*>(next + sizes.num_lines);
   auto* next_turns = reinterpret_cast<float*>(next_pairs + sizes.num_pairs);
   std::vector<float*> turns_of_kinds;
+  turns_of_kinds.reserve(config_.layer_kinds.size());
   for (const LayerKind& kind : config_.layer_kinds) {
     turns_of_kinds.push_back(next_turns);
     next_turns += NumRowTurns(config_, kind);
