@@ -77,6 +77,7 @@ Result<std::vector<HeadSizes>> ReadGlobalSizes(const JsonFields& fields, const H
     CRIA_ASSIGN_OR_RETURN(global.num_key_value_heads, ReadPositive(fields, kHeads, {}));
   }
   std::vector<HeadSizes> sizes;
+  sizes.reserve(is_sliding.size());
   for (const bool slides : is_sliding) sizes.push_back(slides ? model : global);
   return sizes;
 }
