@@ -52,7 +52,7 @@ FILENAME == ARGV[2] {
   next
 }
 
-/^skipped: / {
+/^skipped: [^ ]+: / {
   name = $2
   sub(/:$/, "", name)
   reason = $0

@@ -43,7 +43,7 @@ def main():
     arguments = parser.parse_args()
     paths = {name: os.path.join(arguments.models, name) for name in (SMOLLM2, QWEN)}
     if missing := [path for path in paths.values() if not os.path.exists(path)]:
-        print(f"skipped: there is no {missing[0]}; './dev real-models' fetches it")
+        print(f"skipped: real_models: there is no {missing[0]}; './dev real-models' fetches it")
         return SKIPPED
     parts = arguments.only or [part for part in PARTS if part != "speed" or not arguments.short]
     chosen = [name for name in paths if not arguments.model or name.startswith(tuple(arguments.model))]
