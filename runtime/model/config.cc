@@ -10,30 +10,13 @@
 #include <vector>
 
 #include "core/format.h"
+#include "model/check_number.h"
 #include "model/config_fields.h"
 #include "model/layer_sizes.h"
+#include "model/recurrent_layers.h"
 
 namespace cria {
 namespace {
-
-Status CheckRange(std::string_view prefix, std::string_view field, uint32_t value, uint32_t min,
-                  uint32_t max) {
-  if (value >= min && value <= max) return {};
-  return Fail(ErrorCode::kInvalidFile,
-              Format("{}{} is {}, outside {} to {}", prefix, field, value, min, max));
-}
-
-Status CheckNotNegative(std::string_view field, float value) {
-  if (std::isfinite(value) && value >= 0.0f) return {};
-  return Fail(ErrorCode::kInvalidFile,
-              Format("{} is {}, but must be 0 or a positive number", field, value));
-}
-
-Status CheckPositive(std::string_view prefix, std::string_view field, float value) {
-  if (std::isfinite(value) && value > 0.0f) return {};
-  return Fail(ErrorCode::kInvalidFile,
-              Format("{}{} is {}, but must be a positive number", prefix, field, value));
-}
 
 // Checks the bounds that a field has in its table in config_fields.h.
 template <typename Owner, typename Value>
@@ -171,27 +154,6 @@ class LayerKindChecker {
   const std::string scaling_prefix_;
 };
 
-// Kinds that compute the same must be equal, because decoders and session files compare them.
-Status ValidateRecurrentKind(const LayerKind& kind, const std::string& prefix) {
-  if (kind.has_attention()) return {};
-  const std::string_view mixer = kind.short_conv         ? "short_conv"
-                                 : kind.linear_attention ? "linear_attention"
-                                                         : "mamba";
-  const auto bad = [&](std::string_view what) {
-    return Fail(ErrorCode::kInvalidFile,
-                Format("{}{}, but {} is true: such layers have no attention", prefix, what, mixer));
-  };
-  if (kind.short_conv && kind.linear_attention) return bad("linear_attention is true");
-  if (kind.mamba && mixer != "mamba") return bad("mamba is true");
-  if (kind.sliding_window != 0) return bad(Format("sliding_window is {}", kind.sliding_window));
-  if (!kind.no_rope) return bad("no_rope is false");
-  if (kind.rope_scaling != RopeScaling{}) return bad("rope_scaling is given");
-  if (kind.global_head_dim != 0) return bad("global_head_dim is given");
-  if (kind.num_global_key_value_heads != 0) return bad("num_global_key_value_heads is given");
-  if (kind.kv_shared_layer != 0) return bad("kv_shared_layer is given");
-  return {};
-}
-
 // Checks the list of kinds, which kind each layer has, and each kind.
 Status ValidateLayerKinds(const ModelConfig& config) {
   const size_t num_kinds = config.layer_kinds.size();
@@ -317,90 +279,6 @@ Status ValidateUngated(const ModelConfig& config) {
       std::ranges::all_of(config.xielu, [](float x) { return std::isfinite(x); });
   if (are_finite) return {};
   return Fail(ErrorCode::kInvalidFile, "xielu has a number that is not finite");
-}
-
-Status ValidateShortConv(const ModelConfig& config) {
-  if (!config.has_short_conv()) {
-    if (config.conv_L_cache == 0 && !config.conv_bias) return {};
-    return Fail(ErrorCode::kInvalidFile,
-                "short_conv is false for every layer, but there are other fields of convolutions");
-  }
-  return CheckRange("", "conv_L_cache", config.conv_L_cache, 1, kMaxConvTaps);
-}
-
-// Bounds all channels of a row, so that no size of states overflows.
-Status CheckRecurrentChannels(std::string_view what, uint64_t channels) {
-  constexpr uint64_t kMaxChannels = 1u << 18;
-  if (channels <= kMaxChannels) return {};
-  return Fail(ErrorCode::kInvalidFile,
-              Format("{} has rows of {} channels, but at most {} are possible", what, channels,
-                     kMaxChannels));
-}
-
-Status ValidateLinearAttention(const ModelConfig& config) {
-  struct Size {
-    std::string_view name;
-    uint32_t value;
-  };
-  const Size sizes[] = {{"linear_conv_kernel_dim", config.linear_conv_kernel_dim},
-                        {"linear_key_head_dim", config.linear_key_head_dim},
-                        {"linear_value_head_dim", config.linear_value_head_dim},
-                        {"linear_num_key_heads", config.linear_num_key_heads},
-                        {"linear_num_value_heads", config.linear_num_value_heads}};
-  if (!config.has_linear_attention()) {
-    const bool has_sizes =
-        std::ranges::any_of(sizes, [](const Size& size) { return size.value != 0; });
-    if (!has_sizes && !config.linear_tiled_value_heads) return {};
-    return Fail(ErrorCode::kInvalidFile,
-                "linear_attention is false for every layer, but there are other fields of it");
-  }
-  for (const Size& size : sizes) {
-    if (size.value == 0) CRIA_RETURN_IF_ERROR(CheckRange("", size.name, 0, 1, UINT32_MAX));
-  }
-  CRIA_RETURN_IF_ERROR(CheckRecurrentChannels(
-      "linear attention",
-      2 * uint64_t{config.linear_num_key_heads} * config.linear_key_head_dim +
-          2 * uint64_t{config.linear_num_value_heads} * config.linear_value_head_dim));
-  if (config.linear_num_value_heads % config.linear_num_key_heads == 0) return {};
-  return Fail(ErrorCode::kInvalidFile,
-              Format("linear_num_value_heads ({}) is not a multiple of linear_num_key_heads ({})",
-                     config.linear_num_value_heads, config.linear_num_key_heads));
-}
-
-Status ValidateMamba(const ModelConfig& config) {
-  const struct {
-    std::string_view name;
-    uint32_t value;
-  } sizes[] = {{"mamba_d_conv", config.mamba_d_conv},
-               {"mamba_d_state", config.mamba_d_state},
-               {"mamba_d_head", config.mamba_d_head},
-               {"mamba_n_heads", config.mamba_n_heads},
-               {"mamba_n_groups", config.mamba_n_groups}};
-  if (!config.has_mamba()) {
-    const bool has_sizes =
-        std::ranges::any_of(sizes, [](const auto& size) { return size.value != 0; });
-    if (!has_sizes && !config.mamba_conv_bias && !config.mamba_proj_bias) return {};
-    return Fail(ErrorCode::kInvalidFile,
-                "mamba is false for every layer, but there are other fields of it");
-  }
-  for (const auto& size : sizes) {
-    if (size.value == 0) CRIA_RETURN_IF_ERROR(CheckRange("", size.name, 0, 1, UINT32_MAX));
-  }
-  CRIA_RETURN_IF_ERROR(CheckRecurrentChannels("Mamba", config.mamba_in_channels()));
-  if (config.mamba_n_heads % config.mamba_n_groups == 0) return {};
-  return Fail(ErrorCode::kInvalidFile,
-              Format("mamba_n_heads ({}) is not a multiple of mamba_n_groups ({})",
-                     config.mamba_n_heads, config.mamba_n_groups));
-}
-
-// The KV cache, whose pages count a sequence's tokens, needs a layer.
-Status ValidateSomeAttention(const ModelConfig& config) {
-  if (std::ranges::any_of(config.layer_kinds, &LayerKind::has_attention)) return {};
-  return Fail(ErrorCode::kUnsupported,
-              Format("{} is true for every layer, but this version needs a layer with attention",
-                     config.has_mamba()              ? "mamba"
-                     : config.has_linear_attention() ? "linear_attention"
-                                                     : "short_conv"));
 }
 
 size_t LongestContext(const LayerKind& kind, uint32_t max_position_embeddings) {
@@ -531,10 +409,7 @@ Status ValidateConfig(const ModelConfig& config) {
   CRIA_RETURN_IF_ERROR(ValidateExperts(config));
   CRIA_RETURN_IF_ERROR(ValidateLayerKinds(config));
   CRIA_RETURN_IF_ERROR(ValidateLayerSizes(config));
-  CRIA_RETURN_IF_ERROR(ValidateShortConv(config));
-  CRIA_RETURN_IF_ERROR(ValidateLinearAttention(config));
-  CRIA_RETURN_IF_ERROR(ValidateMamba(config));
-  CRIA_RETURN_IF_ERROR(ValidateSomeAttention(config));
+  CRIA_RETURN_IF_ERROR(ValidateRecurrentLayers(config));
   if (!config.attn_output_gate || !config.use_attention_gate) return {};
   return Fail(ErrorCode::kInvalidFile, "attn_output_gate and use_attention_gate are both true");
 }
