@@ -60,134 +60,10 @@ constexpr schema::Scheme ToSchema(Scheme scheme) {
   return {};
 }
 
+// TensorRoleTest compares the names, so that no number can mean another role.
+static_assert(static_cast<int>(schema::TensorRole::MAX) + 1 == kNumTensorRoles);
 constexpr schema::TensorRole ToSchema(TensorRole role) {
-  switch (role) {
-    case TensorRole::kEmbedTokens:
-      return schema::TensorRole::EmbedTokens;
-    case TensorRole::kInputLayernorm:
-      return schema::TensorRole::InputLayernorm;
-    case TensorRole::kQkvProj:
-      return schema::TensorRole::QkvProj;
-    case TensorRole::kOProj:
-      return schema::TensorRole::OProj;
-    case TensorRole::kPostAttentionLayernorm:
-      return schema::TensorRole::PostAttentionLayernorm;
-    case TensorRole::kGateUpProj:
-      return schema::TensorRole::GateUpProj;
-    case TensorRole::kDownProj:
-      return schema::TensorRole::DownProj;
-    case TensorRole::kNorm:
-      return schema::TensorRole::Norm;
-    case TensorRole::kLmHead:
-      return schema::TensorRole::LmHead;
-    case TensorRole::kQkvBias:
-      return schema::TensorRole::QkvBias;
-    case TensorRole::kQNorm:
-      return schema::TensorRole::QNorm;
-    case TensorRole::kKNorm:
-      return schema::TensorRole::KNorm;
-    case TensorRole::kOBias:
-      return schema::TensorRole::OBias;
-    case TensorRole::kGateUpBias:
-      return schema::TensorRole::GateUpBias;
-    case TensorRole::kDownBias:
-      return schema::TensorRole::DownBias;
-    case TensorRole::kAttentionOutputNorm:
-      return schema::TensorRole::AttentionOutputNorm;
-    case TensorRole::kMlpOutputNorm:
-      return schema::TensorRole::MlpOutputNorm;
-    case TensorRole::kRouter:
-      return schema::TensorRole::Router;
-    case TensorRole::kExpertsGateUpProj:
-      return schema::TensorRole::ExpertsGateUpProj;
-    case TensorRole::kExpertsDownProj:
-      return schema::TensorRole::ExpertsDownProj;
-    case TensorRole::kSharedExpertGateUpProj:
-      return schema::TensorRole::SharedExpertGateUpProj;
-    case TensorRole::kSharedExpertDownProj:
-      return schema::TensorRole::SharedExpertDownProj;
-    case TensorRole::kSharedExpertGate:
-      return schema::TensorRole::SharedExpertGate;
-    case TensorRole::kConvInProj:
-      return schema::TensorRole::ConvInProj;
-    case TensorRole::kConvInBias:
-      return schema::TensorRole::ConvInBias;
-    case TensorRole::kConvWeight:
-      return schema::TensorRole::ConvWeight;
-    case TensorRole::kConvBias:
-      return schema::TensorRole::ConvBias;
-    case TensorRole::kConvOutProj:
-      return schema::TensorRole::ConvOutProj;
-    case TensorRole::kConvOutBias:
-      return schema::TensorRole::ConvOutBias;
-    case TensorRole::kRouterBias:
-      return schema::TensorRole::RouterBias;
-    case TensorRole::kAttentionGate:
-      return schema::TensorRole::AttentionGate;
-    case TensorRole::kLinearInProj:
-      return schema::TensorRole::LinearInProj;
-    case TensorRole::kLinearBaProj:
-      return schema::TensorRole::LinearBaProj;
-    case TensorRole::kLinearConvWeight:
-      return schema::TensorRole::LinearConvWeight;
-    case TensorRole::kLinearDtBias:
-      return schema::TensorRole::LinearDtBias;
-    case TensorRole::kLinearDecayRate:
-      return schema::TensorRole::LinearDecayRate;
-    case TensorRole::kLinearNorm:
-      return schema::TensorRole::LinearNorm;
-    case TensorRole::kLinearOutProj:
-      return schema::TensorRole::LinearOutProj;
-    case TensorRole::kEmbedTokensPerLayer:
-      return schema::TensorRole::EmbedTokensPerLayer;
-    case TensorRole::kPerLayerModelProj:
-      return schema::TensorRole::PerLayerModelProj;
-    case TensorRole::kPerLayerNorm:
-      return schema::TensorRole::PerLayerNorm;
-    case TensorRole::kPerLayerGate:
-      return schema::TensorRole::PerLayerGate;
-    case TensorRole::kPerLayerProj:
-      return schema::TensorRole::PerLayerProj;
-    case TensorRole::kPerLayerOutputNorm:
-      return schema::TensorRole::PerLayerOutputNorm;
-    case TensorRole::kLayerScalar:
-      return schema::TensorRole::LayerScalar;
-    case TensorRole::kDenseOutputNorm:
-      return schema::TensorRole::DenseOutputNorm;
-    case TensorRole::kExpertsNorm:
-      return schema::TensorRole::ExpertsNorm;
-    case TensorRole::kExpertsOutputNorm:
-      return schema::TensorRole::ExpertsOutputNorm;
-    case TensorRole::kMambaInProj:
-      return schema::TensorRole::MambaInProj;
-    case TensorRole::kMambaDtProj:
-      return schema::TensorRole::MambaDtProj;
-    case TensorRole::kMambaInBias:
-      return schema::TensorRole::MambaInBias;
-    case TensorRole::kMambaConvWeight:
-      return schema::TensorRole::MambaConvWeight;
-    case TensorRole::kMambaConvBias:
-      return schema::TensorRole::MambaConvBias;
-    case TensorRole::kMambaDtBias:
-      return schema::TensorRole::MambaDtBias;
-    case TensorRole::kMambaDecayRate:
-      return schema::TensorRole::MambaDecayRate;
-    case TensorRole::kMambaD:
-      return schema::TensorRole::MambaD;
-    case TensorRole::kMambaNorm:
-      return schema::TensorRole::MambaNorm;
-    case TensorRole::kMambaOutProj:
-      return schema::TensorRole::MambaOutProj;
-    case TensorRole::kMambaOutBias:
-      return schema::TensorRole::MambaOutBias;
-    case TensorRole::kAttnSinks:
-      return schema::TensorRole::AttnSinks;
-    case TensorRole::kExpertsGateUpBias:
-      return schema::TensorRole::ExpertsGateUpBias;
-    case TensorRole::kExpertsDownBias:
-      return schema::TensorRole::ExpertsDownBias;
-  }
-  return {};
+  return static_cast<schema::TensorRole>(role);
 }
 
 constexpr schema::TokenizerFamily ToSchema(TokenizerFamily family) {
@@ -281,10 +157,8 @@ constexpr bool HaveTheSameNumbers(Schemas last) {
   return true;
 }
 static_assert(static_cast<int>(schema::Scheme::MAX) + 1 == kNumSchemes);
-static_assert(static_cast<int>(schema::TensorRole::MAX) + 1 == kNumTensorRoles);
 static_assert(static_cast<int>(schema::SectionKind::MAX) + 1 == kNumFileSections);
 static_assert(HaveTheSameNumbers<Scheme>(schema::Scheme::MAX));
-static_assert(HaveTheSameNumbers<TensorRole>(schema::TensorRole::MAX));
 static_assert(HaveTheSameNumbers<TokenizerFamily>(schema::TokenizerFamily::MAX));
 static_assert(HaveTheSameNumbers<RopeScaling::Type>(schema::RopeScalingType::MAX));
 static_assert(HaveTheSameNumbers<HiddenAct>(schema::HiddenAct::MAX));

@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "model_generated.h"
 
 namespace cria {
 namespace {
@@ -296,6 +299,26 @@ TEST(ExpectedTensorsTest, SinksAndBiasesOfExpertsAreVectors) {
   EXPECT_EQ(size_of(TensorRole::kRouterBias), 4u);
   EXPECT_EQ(size_of(TensorRole::kExpertsGateUpBias), 4u * 2 * 24);
   EXPECT_EQ(size_of(TensorRole::kExpertsDownBias), size_t{4} * config.hidden_size);
+}
+
+// "QkvProj" as "qkv_proj".
+std::string SnakeCase(std::string_view name) {
+  std::string snake;
+  for (const char letter : name) {
+    const bool is_capital = letter >= 'A' && letter <= 'Z';
+    if (is_capital && !snake.empty()) snake += '_';
+    snake += is_capital ? static_cast<char>(letter - 'A' + 'a') : letter;
+  }
+  return snake;
+}
+
+// Roles are cast to those of the schema and back.
+TEST(TensorRoleTest, HasTheNamesOfTheSchema) {
+  EXPECT_EQ(static_cast<int>(schema::TensorRole::MAX) + 1, kNumTensorRoles);
+  for (int number = 0; number < kNumTensorRoles; ++number) {
+    EXPECT_EQ(TensorRoleName(static_cast<TensorRole>(number)),
+              SnakeCase(schema::EnumNameTensorRole(static_cast<schema::TensorRole>(number))));
+  }
 }
 
 TEST(ExpectedTensorsTest, NamesAreDifferent) {
