@@ -3,7 +3,7 @@
 #include <string>
 #include <system_error>
 
-#include "converter/fold_weights.h"
+#include "converter/checkpoint/fold_weights.h"
 #include "converter/gguf/gguf_checkpoint.h"
 #include "converter/hugging_face/hf_checkpoint.h"
 #include "converter/llama2c/llama2c_checkpoint.h"

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "converter/convert.h"
-#include "converter/progress.h"
+#include "converter/write/progress.h"
 #include "model/config.h"
 
 namespace cria {

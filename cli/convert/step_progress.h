@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "converter/progress.h"
+#include "converter/write/progress.h"
 
 namespace cria::cli {
 

@@ -4,8 +4,8 @@
 
 #include "converter/calibrate/calibration_text.h"
 #include "converter/calibrate/scheme_options.h"
-#include "converter/progress.h"
 #include "converter/write/file_plan.h"
+#include "converter/write/progress.h"
 #include "core/thread_pool.h"
 #include "cria/error.h"
 #include "model/config.h"

@@ -12,19 +12,19 @@
 #include <utility>
 #include <vector>
 
-#include "converter/expert_tensors.h"
-#include "converter/fold_weights.h"
-#include "converter/fused_tensors.h"
-#include "converter/gemma4_tensors.h"
+#include "converter/checkpoint/expert_tensors.h"
+#include "converter/checkpoint/fold_weights.h"
+#include "converter/checkpoint/fused_tensors.h"
+#include "converter/checkpoint/gemma4_tensors.h"
+#include "converter/checkpoint/layer_kinds.h"
+#include "converter/checkpoint/lfm2_tensors.h"
+#include "converter/checkpoint/linear_attention_tensors.h"
+#include "converter/checkpoint/taps.h"
 #include "converter/gguf/gguf_config.h"
 #include "converter/gguf/gguf_file.h"
 #include "converter/gguf/gguf_gemma4.h"
 #include "converter/gguf/gguf_rope_factors.h"
 #include "converter/gguf/gguf_tokenizer.h"
-#include "converter/layer_kinds.h"
-#include "converter/lfm2_tensors.h"
-#include "converter/linear_attention_tensors.h"
-#include "converter/taps.h"
 #include "core/format.h"
 #include "core/quotable.h"
 

@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "converter/checkpoint.h"
+#include "converter/checkpoint/checkpoint.h"
 #include "cria/error.h"
 
 namespace cria {

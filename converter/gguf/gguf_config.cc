@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "converter/checkpoint/layer_kinds.h"
+#include "converter/checkpoint/xielu_numbers.h"
 #include "converter/gguf/gguf_gemma4.h"
 #include "converter/gguf/gguf_rope.h"
-#include "converter/layer_kinds.h"
-#include "converter/xielu_numbers.h"
 #include "core/format.h"
 
 namespace cria {

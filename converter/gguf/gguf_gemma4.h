@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "converter/checkpoint.h"
+#include "converter/checkpoint/checkpoint.h"
 #include "converter/gguf/gguf_architectures.h"
 #include "converter/gguf/gguf_metadata.h"
 #include "cria/error.h"

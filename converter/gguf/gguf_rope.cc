@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "converter/yarn_magnitude.h"
+#include "converter/checkpoint/yarn_magnitude.h"
 #include "core/format.h"
 #include "core/quotable.h"
 

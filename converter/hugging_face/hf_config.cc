@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "converter/fold_weights.h"
+#include "converter/checkpoint/fold_weights.h"
 #include "converter/hugging_face/hf_experts.h"
 #include "converter/hugging_face/hf_families.h"
 #include "converter/hugging_face/hf_gemma4.h"

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <span>
 
-#include "converter/checkpoint.h"
+#include "converter/checkpoint/checkpoint.h"
 #include "converter/hugging_face/hf_families.h"
 #include "cria/error.h"
 #include "model/config.h"

@@ -5,13 +5,13 @@
 #include <utility>
 #include <vector>
 
+#include "converter/checkpoint/layer_kinds.h"
 #include "converter/hugging_face/hf_experts.h"
 #include "converter/hugging_face/hf_gemma4.h"
 #include "converter/hugging_face/hf_linear_attention.h"
 #include "converter/hugging_face/hf_mamba.h"
 #include "converter/hugging_face/hf_rope.h"
 #include "converter/hugging_face/hf_short_conv.h"
-#include "converter/layer_kinds.h"
 #include "core/format.h"
 
 namespace cria {

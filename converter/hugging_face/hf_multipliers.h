@@ -1,6 +1,6 @@
 #pragma once
 
-#include "converter/checkpoint.h"
+#include "converter/checkpoint/checkpoint.h"
 #include "converter/hugging_face/hf_families.h"
 #include "converter/input/json_fields.h"
 #include "cria/error.h"

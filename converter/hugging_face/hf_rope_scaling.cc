@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "converter/longrope_magnitude.h"
-#include "converter/yarn_magnitude.h"
+#include "converter/checkpoint/longrope_magnitude.h"
+#include "converter/checkpoint/yarn_magnitude.h"
 #include "core/format.h"
 #include "core/quotable.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "converter/xielu_numbers.h"
+#include "converter/checkpoint/xielu_numbers.h"
 #include "core/format.h"
 #include "core/quotable.h"
 

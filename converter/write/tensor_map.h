@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "converter/checkpoint.h"
+#include "converter/checkpoint/checkpoint.h"
 #include "cria/error.h"
 #include "model/tensor_table.h"
 

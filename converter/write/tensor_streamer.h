@@ -5,9 +5,9 @@
 #include <span>
 #include <vector>
 
-#include "converter/progress.h"
 #include "converter/quantize/row_quantizer.h"
 #include "converter/write/file_plan.h"
+#include "converter/write/progress.h"
 #include "core/output_file.h"
 #include "core/thread_pool.h"
 #include "cria/error.h"

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "converter/yarn_magnitude.h"
+#include "converter/checkpoint/yarn_magnitude.h"
 
 namespace cria {
 namespace {

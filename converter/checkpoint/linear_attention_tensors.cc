@@ -1,4 +1,4 @@
-#include "converter/linear_attention_tensors.h"
+#include "converter/checkpoint/linear_attention_tensors.h"
 
 #include <span>
 #include <string>

@@ -1,4 +1,4 @@
-#include "converter/fold_weights.h"
+#include "converter/checkpoint/fold_weights.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "converter/gemma4_tensors.h"
+#include "converter/checkpoint/gemma4_tensors.h"
 
 #include <cmath>
 #include <memory>

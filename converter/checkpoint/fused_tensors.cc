@@ -1,4 +1,4 @@
-#include "converter/fused_tensors.h"
+#include "converter/checkpoint/fused_tensors.h"
 
 #include <span>
 #include <string>

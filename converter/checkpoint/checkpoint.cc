@@ -1,4 +1,4 @@
-#include "converter/checkpoint.h"
+#include "converter/checkpoint/checkpoint.h"
 
 #include <system_error>
 

@@ -1,4 +1,4 @@
-#include "converter/progress.h"
+#include "converter/write/progress.h"
 
 #include <algorithm>
 

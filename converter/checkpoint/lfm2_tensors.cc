@@ -1,4 +1,4 @@
-#include "converter/lfm2_tensors.h"
+#include "converter/checkpoint/lfm2_tensors.h"
 
 #include <array>
 #include <string>

@@ -1,4 +1,4 @@
-#include "converter/gpt_oss_tensors.h"
+#include "converter/checkpoint/gpt_oss_tensors.h"
 
 #include <array>
 #include <string>

@@ -1,4 +1,4 @@
-#include "converter/layer_kinds.h"
+#include "converter/checkpoint/layer_kinds.h"
 
 #include <algorithm>
 #include <cstddef>

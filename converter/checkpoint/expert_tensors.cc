@@ -1,4 +1,4 @@
-#include "converter/expert_tensors.h"
+#include "converter/checkpoint/expert_tensors.h"
 
 #include <array>
 #include <string>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "converter/checkpoint.h"
+#include "converter/checkpoint/checkpoint.h"
 #include "cria/error.h"
 
 namespace cria {

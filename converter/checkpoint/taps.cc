@@ -1,4 +1,4 @@
-#include "converter/taps.h"
+#include "converter/checkpoint/taps.h"
 
 #include <string_view>
 #include <vector>

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "converter/checkpoint.h"
+#include "converter/checkpoint/checkpoint.h"
 #include "cria/error.h"
 
 namespace cria {
