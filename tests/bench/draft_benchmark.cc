@@ -119,7 +119,7 @@ struct Arguments {
   std::string draft_model;
   size_t threads = 0;
   size_t pairs = 3;
-  size_t max_tokens = SIZE_MAX;  // Of an answer.
+  size_t max_tokens = SIZE_MAX;  // The most tokens of an answer.
   bool costs = false;
 };
 

@@ -10,7 +10,7 @@ a token that is generated behind so many others: the difference between two runs
 without what bench executes to measure the speed of memory. Unknown options are passed to `cria run` or `cria bench`.
 
 With --llama-cpp TREE --gguf FILE, the same is counted of Debian's arm64 package of llama.cpp in the folder TREE, by the
-difference of two runs of its `llama-bench`. BENCHMARKS.md says how to make TREE and FILE.
+difference of two runs of its `llama-bench`. docs/notes/benchmarks.md says how to make TREE and FILE.
 """
 
 import argparse
