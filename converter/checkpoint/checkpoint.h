@@ -21,7 +21,7 @@ struct WeightFolding {
   double residual_multiplier = 1.0;    // Multiplies what attention and the feed-forward add.
   double score_factor = 1.0;  // Multiplies attention scores, in addition to 1 / sqrt(head_dim).
   bool has_unscaled_scores = false;  // Attention scores are not divided by sqrt(head_dim).
-  // Of the products of rotated channels in addition; only if a part of each head is rotated.
+  // Multiplies products of rotated channels in addition; only if a part of each head is rotated.
   double rotated_score_factor = 1.0;
 };
 
@@ -41,6 +41,9 @@ struct Checkpoint {
   // Absent: the tokenizer is in Hugging Face's files in `folder`.
   std::optional<TokenizerMaterial> tokenizer = {};
 };
+
+// Adds a tensor under the name that the model's own tensors have. Fails if there is one already.
+Status AddTensor(std::string name, TensorSource source, Checkpoint& checkpoint);
 
 // The part of a checkpoint that is needed without its weights.
 struct CheckpointVocabulary {

@@ -16,12 +16,12 @@ struct Renaming {
   std::string_view from;
   std::string_view to;
 };
-// Of what is behind "model.layers.N.".
+// Names of tensors behind "model.layers.N.".
 constexpr std::array kRouters = {
     Renaming{"block_sparse_moe.gate.weight", "mlp.gate.weight"},
     Renaming{"block_sparse_moe.router.layer.weight", "mlp.gate.weight"},
     Renaming{"shared_mlp.output_linear.weight", "mlp.shared_expert.down_proj.weight"}};
-// Of what is behind "model.layers.N.block_sparse_moe.experts.E.".
+// Names of tensors behind "model.layers.N.block_sparse_moe.experts.E.".
 constexpr std::array kMixtralMatrices = {Renaming{"w1.weight", "gate_proj.weight"},
                                          Renaming{"w3.weight", "up_proj.weight"},
                                          Renaming{"w2.weight", "down_proj.weight"}};
@@ -57,7 +57,8 @@ class Normalizer {
         if (begin != 0 && rest == known.name) stack = &known;
       }
       const std::string layer = name.substr(0, begin);
-      CRIA_RETURN_IF_ERROR(stack == nullptr ? Add(begin == 0 ? name : layer + Renamed(rest), source)
+      CRIA_RETURN_IF_ERROR(stack == nullptr ? AddTensor(begin == 0 ? name : layer + Renamed(rest),
+                                                        source, checkpoint_)
                                             : Split(layer, *stack, source));
     }
     return {};
@@ -87,12 +88,6 @@ class Normalizer {
     return std::string(rest);
   }
 
-  Status Add(const std::string& name, TensorSource source) {
-    if (checkpoint_.tensors.emplace(name, source).second) return {};
-    return Fail(ErrorCode::kInvalidFile, Format("{}: two tensors have the meaning of \"{}\"",
-                                                source.file->path(), Quotable(name)));
-  }
-
   Status Split(const std::string& layer, const Stack& stack, TensorSource source) {
     const ModelConfig& config = checkpoint_.config;
     const uint64_t experts = stack.is_shared ? 1 : config.num_experts;
@@ -116,8 +111,8 @@ class Normalizer {
       const std::string module =
           stack.is_shared ? "mlp.shared_expert" : Format("mlp.experts.{}", expert);
       for (const std::string_view matrix : stack.matrices) {
-        CRIA_RETURN_IF_ERROR(
-            Add(Format("{}{}.{}.weight", layer, module, matrix), RowsOf(source, first_row, rows)));
+        CRIA_RETURN_IF_ERROR(AddTensor(Format("{}{}.{}.weight", layer, module, matrix),
+                                       RowsOf(source, first_row, rows), checkpoint_));
         first_row += rows;
       }
     }

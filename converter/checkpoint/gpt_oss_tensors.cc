@@ -40,18 +40,19 @@ class GptOssSplitter {
   Status SplitOne(const std::string& name, const TensorSource& source) {
     constexpr std::string_view kLayers = "model.layers.";
     const size_t dot = name.starts_with(kLayers) ? name.find('.', kLayers.size()) : name.npos;
-    if (dot == name.npos) return Add(name, source);
+    if (dot == name.npos) return AddTensor(name, source, checkpoint_);
     const std::string layer = name.substr(0, dot + 1);
     const std::string_view rest = std::string_view(name).substr(dot + 1);
     if (rest.starts_with(kOfRouter)) {
-      return Add(Format("{}mlp.gate.{}", layer, rest.substr(kOfRouter.size())), source);
+      return AddTensor(Format("{}mlp.gate.{}", layer, rest.substr(kOfRouter.size())), source,
+                       checkpoint_);
     }
     for (const GptOssStack& stack : kStacks) {
       if (rest.starts_with(kOfExperts) && rest.substr(kOfExperts.size()) == stack.name) {
         return SplitStack(layer, stack, source);
       }
     }
-    return Add(name, source);
+    return AddTensor(name, source, checkpoint_);
   }
 
   Status SplitStack(const std::string& layer, const GptOssStack& stack, TensorSource source) {
@@ -76,22 +77,17 @@ class GptOssSplitter {
       const std::string module = Format("{}{}{}.", layer, kOfExperts, expert);
       const std::string_view kind = stack.is_bias ? "bias" : "weight";
       if (!stack.is_gate_up) {
-        CRIA_RETURN_IF_ERROR(Add(Format("{}down_proj.{}", module, kind), rows));
+        CRIA_RETURN_IF_ERROR(AddTensor(Format("{}down_proj.{}", module, kind), rows, checkpoint_));
         continue;
       }
-      CRIA_RETURN_IF_ERROR(Add(Format("{}gate_proj.{}", module, kind),
-                               ChooseRows(rows, {.period = 2, .first = 0, .count = 1})));
-      CRIA_RETURN_IF_ERROR(Add(Format("{}up_proj.{}", module, kind),
-                               ChooseRows(rows, {.period = 2, .first = 1, .count = 1})));
+      CRIA_RETURN_IF_ERROR(AddTensor(Format("{}gate_proj.{}", module, kind),
+                                     ChooseRows(rows, {.period = 2, .first = 0, .count = 1}),
+                                     checkpoint_));
+      CRIA_RETURN_IF_ERROR(AddTensor(Format("{}up_proj.{}", module, kind),
+                                     ChooseRows(rows, {.period = 2, .first = 1, .count = 1}),
+                                     checkpoint_));
     }
     return {};
-  }
-
-  Status Add(const std::string& name, TensorSource source) {
-    const auto [added, is_new] = checkpoint_.tensors.emplace(name, std::move(source));
-    if (is_new) return {};
-    return Fail(ErrorCode::kInvalidFile, Format("{}: two tensors have the meaning of \"{}\"",
-                                                added->second.file->path(), Quotable(name)));
   }
 
   Checkpoint& checkpoint_;

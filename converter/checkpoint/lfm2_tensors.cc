@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "core/format.h"
-#include "core/quotable.h"
 
 namespace cria {
 namespace {
@@ -73,10 +72,8 @@ std::string RenameLfm2(const std::string& name, bool has_output_norms) {
 
 Status RenameLfm2Tensors(Checkpoint& checkpoint) {
   for (auto& [name, source] : std::exchange(checkpoint.tensors, {})) {
-    const std::string renamed = RenameLfm2(name, checkpoint.config.has_norms_after());
-    if (checkpoint.tensors.emplace(renamed, source).second) continue;
-    return Fail(ErrorCode::kInvalidFile, Format("{}: two tensors have the meaning of \"{}\"",
-                                                source.file->path(), Quotable(renamed)));
+    CRIA_RETURN_IF_ERROR(
+        AddTensor(RenameLfm2(name, checkpoint.config.has_norms_after()), source, checkpoint));
   }
   return {};
 }

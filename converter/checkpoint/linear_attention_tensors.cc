@@ -88,7 +88,7 @@ class Splitter {
     for (auto& [name, source] : before) {
       const Fused* const fused = FindFused(fused_, name);
       if (fused == nullptr) {
-        CRIA_RETURN_IF_ERROR(Add(name, std::move(source)));
+        CRIA_RETURN_IF_ERROR(AddTensor(name, std::move(source), checkpoint_));
       } else {
         CRIA_RETURN_IF_ERROR(SplitOne(name, *fused, source));
       }
@@ -114,17 +114,10 @@ class Splitter {
           fused.num_groups == 1
               ? RowsOf(source, first, part.num_rows)
               : ChooseRows(source, {.period = period, .first = first, .count = part.num_rows});
-      CRIA_RETURN_IF_ERROR(Add(layer + std::string(part.name), std::move(rows)));
+      CRIA_RETURN_IF_ERROR(AddTensor(layer + std::string(part.name), std::move(rows), checkpoint_));
       first += part.num_rows;
     }
     return {};
-  }
-
-  Status Add(const std::string& name, TensorSource source) {
-    const auto [added, is_new] = checkpoint_.tensors.emplace(name, std::move(source));
-    if (is_new) return {};
-    return Fail(ErrorCode::kInvalidFile, Format("{}: two tensors have the meaning of \"{}\"",
-                                                added->second.file->path(), Quotable(name)));
   }
 
   Checkpoint& checkpoint_;

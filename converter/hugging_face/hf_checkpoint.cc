@@ -180,9 +180,7 @@ Status RenameModules(std::span<const LayerModule> modules, Checkpoint& checkpoin
       }
       renamed = Format("{}{}{}", layer, module.llama_name, rest.substr(module.name.size()));
     }
-    if (checkpoint.tensors.emplace(renamed, source).second) continue;
-    return Fail(ErrorCode::kInvalidFile, Format("{}: two tensors have the meaning of \"{}\"",
-                                                source.file->path(), Quotable(renamed)));
+    CRIA_RETURN_IF_ERROR(AddTensor(std::move(renamed), source, checkpoint));
   }
   return {};
 }
