@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "decode/kept_rows.h"
 #include "decode/layer_steps.h"
 #include "decode/softplus.h"
 #include "ops/rms_norm.h"
@@ -121,16 +122,11 @@ StateConvolution GatedDeltaNet::Convolution() const {
                    .weights = conv_weight_},
           .states = states_,
           .kept_offset = StateMatrices(config_),
+          .update_channels = UpdateChannels(config_),
           .input = buffers_.projected,
           .input_stride = conv_channels_ + value_channels_,
           .output = buffers_.convolved,
           .output_stride = conv_channels_ + config_.linear_num_value_heads};
-}
-
-KeptRows GatedDeltaNet::KeptUpdates(size_t place) const {
-  const KeptRows inputs = Convolution().KeptInputs(place);
-  return {.rows = inputs.rows + (inputs.num_earlier + states_.max_rows) * conv_channels_,
-          .channels = UpdateChannels(config_)};
 }
 
 size_t GatedDeltaNet::KeyHeadOf(size_t value_head) const {
@@ -165,12 +161,7 @@ Status GatedDeltaNet::Store(const BatchPlacement& placement, size_t rows) {
       first += run.num_tokens;
     }
   });
-  const size_t stride = conv_channels_ + heads;
-  const float* updates = buffers_.convolved + key_channels_;
-  for (const StateRun& run : placement.states()) {
-    MoveKeptRows(KeptUpdates(run.place), run, updates, stride, 0, UpdateChannels(config_));
-    updates += run.num_tokens * stride;
-  }
+  Convolution().KeepUpdates(placement, buffers_.convolved + key_channels_);
   workers_.Count(OperatorKind::kAttention);
   return {};
 }
@@ -207,7 +198,7 @@ void GatedDeltaNet::RunHead(const StateRun& run, size_t first, size_t value_head
   const size_t key_head = KeyHeadOf(value_head);
   const size_t stride = conv_channels_ + heads;
   const size_t scalars_stride = 2 * heads + config_.linear_num_key_heads;
-  const KeptRows kept = KeptUpdates(run.place);
+  const KeptRows kept = Convolution().KeptUpdates(run.place);
   float* const rows = buffers_.convolved + first * stride;
   const float* const scalars = buffers_.scalars + first * scalars_stride;
   ops::DeltaRule({.key_dim = config_.linear_key_head_dim,
@@ -261,15 +252,10 @@ Status GatedDeltaNet::RunProducts(size_t rows, size_t mixed_rows) {
 
 std::span<float> GatedDeltaNet::StateAfter(size_t place, size_t num_rows,
                                            std::span<float> scratch) const {
-  float* const state = states_.State(place);
-  const std::span<float> in_place(state, states_.size.state_elements);
-  if (num_rows == 0) return in_place;
-  const std::span<float> later = scratch.first(in_place.size());
-  std::ranges::copy(in_place, later.begin());
-  const KeptRows inputs = Convolution().KeptInputs(place);
-  std::copy_n(inputs.rows + num_rows * conv_channels_, inputs.num_earlier * conv_channels_,
-              later.begin() + static_cast<ptrdiff_t>(StateMatrices(config_)));
-  const KeptRows kept = KeptUpdates(place);
+  if (num_rows == 0) return {states_.State(place), states_.size.state_elements};
+  const StateConvolution convolution = Convolution();
+  const std::span<float> later = convolution.CopyState(place, num_rows, scratch);
+  const KeptRows kept = convolution.KeptUpdates(place);
   for (size_t head = 0; head < config_.linear_num_value_heads; ++head) {
     ops::DeltaRule({.key_dim = config_.linear_key_head_dim,
                     .value_dim = config_.linear_value_head_dim,

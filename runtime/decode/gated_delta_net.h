@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "core/arena.h"
-#include "decode/kept_rows.h"
 #include "decode/layer_block.h"
 #include "decode/state_cache.h"
 #include "decode/state_convolution.h"
@@ -19,9 +18,8 @@ namespace cria {
 // of values has a matrix as its state, which forgets at a rate that the row decides, and what is
 // read from it is normalized and gated.
 //
-// In a place of the states are the matrices, [value heads] of ops::HeadStateSize floats each, then
-// the inputs of the convolution for its earlier taps, and behind these what later tokens add: first
-// their inputs of the convolution, then their updates of the matrices.
+// The state is the matrices, [value heads] of ops::HeadStateSize floats each, then the inputs of
+// the convolution for its earlier taps. StateConvolution says what is kept behind it.
 class GatedDeltaNet final : public TokenMixer {
  public:
   // The buffers, which all layers share.
@@ -67,7 +65,6 @@ class GatedDeltaNet final : public TokenMixer {
   // Where a row's heads are read from the states to.
   float* Reads(size_t row) const;
   StateConvolution Convolution() const;
-  KeptRows KeptUpdates(size_t place) const;
   size_t KeyHeadOf(size_t value_head) const;
   // The part of a value head in rows of updates.
   ops::StateUpdates UpdatesOf(size_t value_head, float* rows, size_t stride, size_t count) const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "decode/kept_rows.h"
 #include "decode/layer_steps.h"
 #include "decode/softplus.h"
 #include "ops/rms_norm.h"
@@ -103,16 +104,11 @@ StateConvolution Mamba2::Convolution() const {
                    .bias = weights_.conv_bias},
           .states = states_,
           .kept_offset = MambaMatrices(config_),
+          .update_channels = MambaUpdateChannels(config_),
           .input = buffers_.projected + channels_,
           .input_stride = in_channels_,
           .output = buffers_.convolved + config_.mamba_n_heads,
           .output_stride = convolved_stride_};
-}
-
-KeptRows Mamba2::KeptUpdates(size_t place) const {
-  const KeptRows inputs = Convolution().KeptInputs(place);
-  return {.rows = inputs.rows + (inputs.num_earlier + states_.max_rows) * inputs.channels,
-          .channels = MambaUpdateChannels(config_)};
 }
 
 size_t Mamba2::GroupOf(size_t head) const {
@@ -143,12 +139,7 @@ Status Mamba2::Store(const BatchPlacement& placement, size_t rows) {
       first += run.num_tokens;
     }
   });
-  size_t first = 0;
-  for (const StateRun& run : placement.states()) {
-    MoveKeptRows(KeptUpdates(run.place), run, Convolved(first), convolved_stride_, 0,
-                 MambaUpdateChannels(config_));
-    first += run.num_tokens;
-  }
+  Convolution().KeepUpdates(placement, Convolved(0));
   workers_.Count(OperatorKind::kAttention);
   return {};
 }
@@ -186,7 +177,7 @@ void Mamba2::ScaleInputs(size_t row) const {
 }
 
 void Mamba2::RunHead(const StateRun& run, size_t first, size_t head) const {
-  const KeptRows kept = KeptUpdates(run.place);
+  const KeptRows kept = Convolution().KeptUpdates(run.place);
   float* const rows = Convolved(first);
   const float* const queries =
       rows + config_.mamba_n_heads + channels_ + config_.mamba_key_channels();
@@ -235,15 +226,10 @@ Status Mamba2::RunProducts(size_t rows, size_t mixed_rows) {
 }
 
 std::span<float> Mamba2::StateAfter(size_t place, size_t num_rows, std::span<float> scratch) const {
-  float* const state = states_.State(place);
-  const std::span<float> in_place(state, states_.size.state_elements);
-  if (num_rows == 0) return in_place;
-  const std::span<float> later = scratch.first(in_place.size());
-  std::ranges::copy(in_place, later.begin());
-  const KeptRows inputs = Convolution().KeptInputs(place);
-  std::copy_n(inputs.rows + num_rows * inputs.channels, inputs.num_earlier * inputs.channels,
-              later.begin() + static_cast<ptrdiff_t>(MambaMatrices(config_)));
-  const KeptRows kept = KeptUpdates(place);
+  if (num_rows == 0) return {states_.State(place), states_.size.state_elements};
+  const StateConvolution convolution = Convolution();
+  const std::span<float> later = convolution.CopyState(place, num_rows, scratch);
+  const KeptRows kept = convolution.KeptUpdates(place);
   for (size_t head = 0; head < config_.mamba_n_heads; ++head) {
     ops::StateSpace({.key_dim = config_.mamba_d_state,
                      .value_dim = config_.mamba_d_head,

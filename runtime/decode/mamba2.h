@@ -5,7 +5,6 @@
 #include <span>
 
 #include "core/arena.h"
-#include "decode/kept_rows.h"
 #include "decode/layer_block.h"
 #include "decode/state_cache.h"
 #include "decode/state_convolution.h"
@@ -18,9 +17,8 @@ namespace cria {
 // state, which forgets at a rate that the row's time step decides, and what is read from it is
 // gated and normalized.
 //
-// In a place of the states are the matrices, [heads] of ops::HeadStateSize floats each, then the
-// inputs of the convolution for its earlier taps, and behind these what later tokens add: first
-// their inputs of the convolution, then their updates of the matrices.
+// The state is the matrices, [heads] of ops::HeadStateSize floats each, then the inputs of the
+// convolution for its earlier taps. StateConvolution says what is kept behind it.
 class Mamba2 final : public TokenMixer {
  public:
   // The buffers, which all layers share.
@@ -75,7 +73,6 @@ class Mamba2 final : public TokenMixer {
   // A row's decays; behind them are the inputs of heads, then keys and queries.
   float* Convolved(size_t row) const { return buffers_.convolved + row * convolved_stride_; }
   StateConvolution Convolution() const;
-  KeptRows KeptUpdates(size_t place) const;
   // The part of a head in rows of updates: decays, inputs times steps, keys.
   ops::StateUpdates UpdatesOf(size_t head, float* rows, size_t stride, size_t count) const;
   size_t GroupOf(size_t head) const;

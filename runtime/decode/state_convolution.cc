@@ -20,6 +20,12 @@ constexpr auto kOnes = [] {
 
 }  // namespace
 
+KeptRows StateConvolution::KeptUpdates(size_t place) const {
+  const KeptRows inputs = KeptInputs(place);
+  return {.rows = inputs.rows + (inputs.num_earlier + states.max_rows) * inputs.channels,
+          .channels = update_channels};
+}
+
 void StateConvolution::Run(const BatchPlacement& placement, size_t rows,
                            const Workers& workers) const {
   const size_t num_tasks = DivideRoundingUp(taps.channels, kConvTaskChannels);
@@ -53,6 +59,23 @@ void StateConvolution::RunChannels(const StateRun& run, size_t first, size_t beg
     ops::SwiGlu(convolved, kOnes.data(), end - begin, convolved);
   }
   MoveKeptRows(kept, run, from, input_stride, begin, end);
+}
+
+void StateConvolution::KeepUpdates(const BatchPlacement& placement, const float* updates) const {
+  for (const StateRun& run : placement.states()) {
+    MoveKeptRows(KeptUpdates(run.place), run, updates, output_stride, 0, update_channels);
+    updates += run.num_tokens * output_stride;
+  }
+}
+
+std::span<float> StateConvolution::CopyState(size_t place, size_t num_rows,
+                                             std::span<float> scratch) const {
+  const std::span<float> copy = scratch.first(states.size.state_elements);
+  std::copy_n(states.State(place), copy.size(), copy.begin());
+  const KeptRows inputs = KeptInputs(place);
+  std::copy_n(inputs.rows + num_rows * inputs.channels, inputs.num_earlier * inputs.channels,
+              copy.begin() + static_cast<ptrdiff_t>(kept_offset));
+  return copy;
 }
 
 }  // namespace cria

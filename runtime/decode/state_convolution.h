@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 
 #include "decode/batch_placement.h"
 #include "decode/kept_rows.h"
@@ -11,11 +12,14 @@
 namespace cria {
 
 // The causal convolution with SiLU behind it that rows go through before a recurrent layer's state
-// sees them. What it read of the last tokens is a part of what the layer keeps.
+// matrices see them. What it read of the last tokens is a part of what the layer keeps: in a place
+// are the matrices, then the convolution's inputs of earlier tokens, its inputs of later tokens,
+// and the updates that later tokens make to the matrices.
 struct StateConvolution {
   ops::ShortConvolutionTaps taps;
   const StateCache::Layer& states;
-  size_t kept_offset;  // Where the inputs of earlier tokens begin in a place.
+  size_t kept_offset;      // The elements of the matrices.
+  size_t update_channels;  // The elements of a token's update of the matrices.
   // Rows of the batch. Row r begins at r times the stride.
   float* input;
   size_t input_stride;
@@ -27,8 +31,14 @@ struct StateConvolution {
             .channels = taps.channels,
             .num_earlier = taps.num_taps - 1};
   }
-  // Computes the first `rows` rows, and leaves what later runs need.
+  KeptRows KeptUpdates(size_t place) const;
+  // Computes the first `rows` rows, and leaves the inputs that later runs need.
   void Run(const BatchPlacement& placement, size_t rows, const Workers& workers) const;
+  // Leaves the updates that later runs need. `updates` is the first row's part of the output.
+  void KeepUpdates(const BatchPlacement& placement, const float* updates) const;
+  // Copies the state in a place into the beginning of `scratch`, with the inputs of the convolution
+  // as they are after the first `num_rows` later tokens. The matrices are left as they are.
+  std::span<float> CopyState(size_t place, size_t num_rows, std::span<float> scratch) const;
 
  private:
   // Channels [begin, end) of a run's rows, the first of which is row `first`.
