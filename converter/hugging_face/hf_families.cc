@@ -5,9 +5,13 @@
 #include <string>
 
 #include "converter/hugging_face/gemma4_families.h"
+#include "converter/hugging_face/gemma_families.h"
 #include "converter/hugging_face/gpt_oss_family.h"
+#include "converter/hugging_face/granite_families.h"
 #include "converter/hugging_face/linear_attention_families.h"
 #include "converter/hugging_face/mamba_families.h"
+#include "converter/hugging_face/mixture_families.h"
+#include "converter/hugging_face/short_conv_families.h"
 #include "converter/input/list_names.h"
 #include "core/format.h"
 #include "core/quotable.h"
@@ -18,45 +22,11 @@ namespace {
 using nlohmann::json;
 using Name = std::string_view;
 
-constexpr std::array<Name, 8> kSizes = {
-    "hidden_size", "intermediate_size",       "num_hidden_layers",   "num_attention_heads",
-    "vocab_size",  "max_position_embeddings", "num_key_value_heads", "head_dim"};
-constexpr std::array<Name, 3> kGemma2Fields = {"query_pre_attn_scalar", "attn_logit_softcapping",
-                                               "final_logit_softcapping"};
-constexpr std::array<Name, 4> kGemma3Fields = {"query_pre_attn_scalar", "final_logit_softcapping",
-                                               "rope_local_base_freq", "sliding_window_pattern"};
-constexpr std::array<Name, 10> kGemma2NeverNull = {
-    "hidden_size",         "intermediate_size", "num_hidden_layers",
-    "num_attention_heads", "vocab_size",        "max_position_embeddings",
-    "num_key_value_heads", "head_dim",          "query_pre_attn_scalar",
-    "hidden_activation"};
-constexpr std::array<Name, 3> kGemma3WithVisionFields = {
-    "query_pre_attn_scalar", "rope_local_base_freq", "sliding_window_pattern"};
-constexpr std::array<Name, 11> kGemma3NeverNull = {"hidden_size",
-                                                   "intermediate_size",
-                                                   "num_hidden_layers",
-                                                   "num_attention_heads",
-                                                   "vocab_size",
-                                                   "max_position_embeddings",
-                                                   "num_key_value_heads",
-                                                   "head_dim",
-                                                   "query_pre_attn_scalar",
-                                                   "hidden_activation",
-                                                   "sliding_window_pattern"};
 constexpr std::array<Name, 1> kPhi3Fields = {"partial_rotary_factor"};
 constexpr std::array<Name, 2> kPhi3NeverNull = {"partial_rotary_factor",
                                                 "original_max_position_embeddings"};
 constexpr std::array<Name, 2> kSmolLm3Fields = {"no_rope_layers", "no_rope_layer_interval"};
 constexpr std::array<Name, 1> kSmolLm3NeverNull = {"no_rope_layer_interval"};
-constexpr std::array<Name, 4> kGraniteFields = {"embedding_multiplier", "attention_multiplier",
-                                                "residual_multiplier", "logits_scaling"};
-
-constexpr std::array<Name, 2> kExpertCounts = {"num_experts", "num_local_experts"};
-constexpr std::array<Name, 3> kQwen2MoeFields = {"num_experts", "num_local_experts", "qkv_bias"};
-constexpr std::array<Name, 6> kGraniteMoeFields = {"embedding_multiplier", "attention_multiplier",
-                                                   "residual_multiplier",  "logits_scaling",
-                                                   "num_experts",          "num_local_experts"};
-
 constexpr std::array<Name, 1> kExaone4Fields = {"sliding_window_pattern"};
 constexpr std::array<Name, 1> kExaone4NeverNull = {"num_key_value_heads"};
 constexpr std::array<Name, 1> kErnieFields = {"use_bias"};
@@ -75,77 +45,6 @@ constexpr std::array<Name, 1> kHunyuanFields = {"use_qk_norm"};
 constexpr std::array kHunyuanModules = {
     LayerModule{"self_attn.query_layernorm", "self_attn.q_norm"},
     LayerModule{"self_attn.key_layernorm", "self_attn.k_norm"}};
-
-constexpr ExpertFields kMixtralExperts = {.num_experts = "num_local_experts",
-                                          .num_experts_alias = "num_experts",
-                                          .default_num_experts = 8,
-                                          .default_num_experts_per_tok = 2};
-constexpr ExpertFields kQwen2Experts = {.num_experts = "num_experts",
-                                        .num_experts_alias = {},
-                                        .default_num_experts = 60,
-                                        .default_num_experts_per_tok = 4,
-                                        .default_moe_intermediate_size = 1408,
-                                        .has_norm_field = true,
-                                        .shared_size = "shared_expert_intermediate_size",
-                                        .default_shared_size = 5632,
-                                        .has_shared_gate = true,
-                                        .has_dense_layers = true};
-constexpr ExpertFields kQwen3Experts = {.num_experts = "num_experts",
-                                        .num_experts_alias = "num_local_experts",
-                                        .default_num_experts = 128,
-                                        .default_num_experts_per_tok = 8,
-                                        .default_moe_intermediate_size = 768,
-                                        .has_norm_field = true,
-                                        .has_dense_layers = true};
-constexpr ExpertFields kOlmoeExperts = {.num_experts = "num_experts",
-                                        .num_experts_alias = "num_local_experts",
-                                        .default_num_experts = 64,
-                                        .default_num_experts_per_tok = 8,
-                                        .has_norm_field = true};
-constexpr ExpertFields kGraniteExperts = {.num_experts = "num_local_experts",
-                                          .num_experts_alias = {},
-                                          .default_num_experts = 8,
-                                          .default_num_experts_per_tok = 2};
-constexpr ExpertFields kGraniteSharedExperts = {.num_experts = "num_local_experts",
-                                                .num_experts_alias = {},
-                                                .default_num_experts = 8,
-                                                .default_num_experts_per_tok = 2,
-                                                .shared_size = "shared_intermediate_size"};
-
-constexpr std::array<Name, 10> kLfm2NeverNull = {"norm_eps",
-                                                 "block_ff_dim",
-                                                 "block_auto_adjust_ff_dim",
-                                                 "block_ffn_dim_multiplier",
-                                                 "block_multiple_of",
-                                                 "tie_embedding",
-                                                 "conv_L_cache",
-                                                 "conv_bias",
-                                                 "intermediate_size",
-                                                 "num_key_value_heads"};
-
-constexpr ExpertFields kLfm2Experts = {.num_experts = "num_experts",
-                                       .num_experts_alias = {},
-                                       .default_num_experts = 32,
-                                       .default_num_experts_per_tok = 4,
-                                       .default_moe_intermediate_size = 1792,
-                                       .has_norm_field = true,
-                                       .default_norm = true,
-                                       .is_lfm2 = true};
-constexpr std::array<Name, 3> kLfm2MoeFields = {"num_experts", "use_expert_bias",
-                                                "routed_scaling_factor"};
-constexpr std::array<Name, 10> kLfm2MoeNeverNull = {
-    "norm_eps",        "tie_embedding",        "conv_L_cache",        "conv_bias",
-    "num_experts",     "norm_topk_prob",       "num_key_value_heads", "num_dense_layers",
-    "use_expert_bias", "routed_scaling_factor"};
-
-constexpr ShortConvFields kLfm2MoeShortConv = {.default_conv_L_cache = 3,
-                                               .has_tie_embedding = true};
-constexpr std::array<Name, 7> kLfm3NeverNull = {
-    "norm_eps",          "conv_L_cache",       "conv_bias", "num_key_value_heads",
-    "use_sandwich_norm", "use_attention_gate", "head_dim"};
-constexpr ShortConvFields kLfm3ShortConv = {.default_conv_L_cache = 7, .is_lfm3 = true};
-constexpr ShortConvFields kLfm2ShortConv = {
-    .default_conv_L_cache = 3, .has_block_fields = true, .has_tie_embedding = true};
 
 // The text model of a model that sees pictures, too.
 constexpr Family TextOf(Family family, std::string_view architecture, std::string_view model_type) {
@@ -169,33 +68,6 @@ constexpr std::string_view kApertusRope =
 constexpr std::array kApertusModules = {
     LayerModule{"attention_layernorm", "input_layernorm"},
     LayerModule{"feedforward_layernorm", "post_attention_layernorm"}};
-
-constexpr DefaultSizes kGemma3Sizes = {.hidden_size = 2304,
-                                       .intermediate_size = 9216,
-                                       .num_hidden_layers = 26,
-                                       .num_attention_heads = 8,
-                                       .vocab_size = 262208,
-                                       .max_position_embeddings = 131072};
-
-constexpr Family kGemma3 = {.architecture = "Gemma3ForCausalLM",
-                            .model_type = "gemma3_text",
-                            .default_sizes = &kGemma3Sizes,
-                            .num_key_value_heads = 4,
-                            .head_dim = 256,
-                            .tie_word_embeddings = true,
-                            .attention_bias = AttentionBias::kByField,
-                            .qk_norm = true,
-                            .norm_placement = NormPlacement::kBeforeAndAfter,
-                            .activation_field = "hidden_activation",
-                            .activation = "gelu_pytorch_tanh",
-                            .window = Window::kPattern,
-                            .sliding_window = 4096,
-                            .sliding_window_pattern = 6,
-                            .rope_fields = RopeFields::kGemma3,
-                            .rope_theta = 1000000.0f,
-                            .multipliers = Multipliers::kGemmaWithScoreField,
-                            .own_fields = kGemma3Fields,
-                            .never_null = kGemma3NeverNull};
 
 // Its text model has the fields of Gemma3ForCausalLM, but does not cap logits.
 constexpr Family Gemma3WithVision() {
@@ -255,33 +127,8 @@ constexpr std::array kFamilies = {
            .window = Window::kUseSlidingWindow,
            .sliding_window = 4096,
            .rope_fields = RopeFields::kSharedOrByLayerType},
-    Family{.architecture = "GemmaForCausalLM",
-           .model_type = "gemma",
-           .num_key_value_heads = 16,
-           .head_dim = 256,
-           .tie_word_embeddings = true,
-           .attention_bias = AttentionBias::kByField,
-           .activation = "gelu_pytorch_tanh",
-           .window = Window::kRefused,
-           .multipliers = Multipliers::kGemma,
-           .never_null = kSizes},
-    Family{.architecture = "Gemma2ForCausalLM",
-           .model_type = "gemma2",
-           .num_key_value_heads = 4,
-           .head_dim = 256,
-           .tie_word_embeddings = true,
-           .attention_bias = AttentionBias::kByField,
-           .norm_placement = NormPlacement::kBeforeAndAfter,
-           .activation_field = "hidden_activation",
-           .activation = "gelu_pytorch_tanh",
-           .window = Window::kPattern,
-           .sliding_window = 4096,
-           .sliding_window_pattern = 2,
-           .multipliers = Multipliers::kGemmaWithScoreField,
-           .attn_logit_softcapping = 50.0f,
-           .final_logit_softcapping = 30.0f,
-           .own_fields = kGemma2Fields,
-           .never_null = kGemma2NeverNull},
+    kGemma,
+    kGemma2,
     kGemma3,
     Gemma3WithVision(),
     kGemma4,
@@ -306,14 +153,7 @@ constexpr std::array kFamilies = {
            .rope_theta = 2000000.0f,
            .own_fields = kSmolLm3Fields,
            .never_null = kSmolLm3NeverNull},
-    Family{.architecture = "GraniteForCausalLM",
-           .model_type = "granite",
-           .attention_bias = AttentionBias::kByField,
-           .uses_mlp_bias = true,
-           .window = Window::kRefused,
-           .multipliers = Multipliers::kGranite,
-           .own_fields = kGraniteFields,
-           .never_null = kGraniteFields},
+    kGranite,
     Family{.architecture = "Olmo2ForCausalLM",
            .model_type = "olmo2",
            .rms_norm_eps = 1e-5f,
@@ -422,89 +262,16 @@ constexpr std::array kFamilies = {
            .layer_modules = kGlm4Modules,
            .own_fields = kPhi3Fields,
            .never_null = kGlm4NeverNull},
-    Family{.architecture = "MixtralForCausalLM",
-           .model_type = "mixtral",
-           .num_key_value_heads = 8,
-           .rms_norm_eps = 1e-5f,
-           .window = Window::kAll,
-           .rope_theta = 1000000.0f,
-           .experts = &kMixtralExperts,
-           .own_fields = kExpertCounts},
-    Family{.architecture = "Qwen2MoeForCausalLM",
-           .model_type = "qwen2_moe",
-           .num_key_value_heads = 16,
-           .attention_bias = AttentionBias::kByQkvField,
-           .experts = &kQwen2Experts,
-           .own_fields = kQwen2MoeFields},
-    Family{.architecture = "Qwen3MoeForCausalLM",
-           .model_type = "qwen3_moe",
-           .num_key_value_heads = 4,
-           .attention_bias = AttentionBias::kByField,
-           .qk_norm = true,
-           .experts = &kQwen3Experts,
-           .own_fields = kExpertCounts},
-    Family{.architecture = "OlmoeForCausalLM",
-           .model_type = "olmoe",
-           .rms_norm_eps = 1e-5f,
-           .attention_bias = AttentionBias::kByField,
-           .joint_qk_norm = true,
-           .window = Window::kRefused,
-           .experts = &kOlmoeExperts,
-           .own_fields = kExpertCounts},
-    Family{.architecture = "GraniteMoeForCausalLM",
-           .model_type = "granitemoe",
-           .attention_bias = AttentionBias::kByField,
-           .window = Window::kRefused,
-           .multipliers = Multipliers::kGranite,
-           .experts = &kGraniteExperts,
-           .own_fields = kGraniteMoeFields,
-           .never_null = kGraniteFields},
-    Family{.architecture = "GraniteMoeSharedForCausalLM",
-           .model_type = "granitemoeshared",
-           .attention_bias = AttentionBias::kByField,
-           .window = Window::kRefused,
-           .multipliers = Multipliers::kGranite,
-           .experts = &kGraniteSharedExperts,
-           .own_fields = kGraniteMoeFields,
-           .never_null = kGraniteFields},
+    kMixtral,
+    kQwen2Moe,
+    kQwen3Moe,
+    kOlmoe,
+    kGraniteMoe,
+    kGraniteMoeShared,
     kGraniteHybrid,
-    Family{.architecture = "Lfm2ForCausalLM",
-           .model_type = "lfm2",
-           .num_key_value_heads = 8,
-           .rms_norm_eps_field = "norm_eps",
-           .rms_norm_eps = 1e-5f,
-           .tie_word_embeddings = true,
-           .qk_norm = true,
-           .rope_theta = 1000000.0f,
-           .short_conv = &kLfm2ShortConv,
-           .never_null = kLfm2NeverNull},
-    Family{.architecture = "Lfm2MoeForCausalLM",
-           .model_type = "lfm2_moe",
-           .num_key_value_heads = 8,
-           .rms_norm_eps_field = "norm_eps",
-           .rms_norm_eps = 1e-5f,
-           .tie_word_embeddings = true,
-           .qk_norm = true,
-           .rope_theta = 1000000.0f,
-           .experts = &kLfm2Experts,
-           .short_conv = &kLfm2MoeShortConv,
-           .own_fields = kLfm2MoeFields,
-           .never_null = kLfm2MoeNeverNull},
-    Family{.architecture = "Lfm3ForCausalLM",
-           .model_type = "lfm3",
-           .num_key_value_heads = 4,
-           .head_dim = 128,
-           .rms_norm_eps_field = "norm_eps",
-           .rms_norm_eps = 1e-5f,
-           .tie_word_embeddings = true,
-           .attention_bias = AttentionBias::kByField,
-           .qk_norm = true,
-           .window = Window::kSlidingWindow,
-           .sliding_window = 256,
-           .rope_fields = RopeFields::kLfm3,
-           .rope_theta = 1000000.0f,
-           .short_conv = &kLfm3ShortConv,
-           .never_null = kLfm3NeverNull},
+    kLfm2,
+    kLfm2Moe,
+    kLfm3,
     kGptOss,
     kQwen3Next,
     Qwen35(),

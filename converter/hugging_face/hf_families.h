@@ -78,7 +78,7 @@ struct ExpertFields {
   uint32_t default_moe_intermediate_size = 0;
   // Whether the field norm_topk_prob counts; otherwise, the weights always have the sum 1.
   bool has_norm_field = false;
-  bool default_norm = false;          // Of norm_topk_prob.
+  bool default_norm = false;          // The value of an absent norm_topk_prob.
   std::string_view shared_size = {};  // The field with the width of the shared expert.
   uint32_t default_shared_size = 0;
   bool has_shared_gate = false;
