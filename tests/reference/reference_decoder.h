@@ -24,7 +24,8 @@ namespace cria::reference {
 // id outside the vocabulary.
 class ReferenceDecoder {
  public:
-  // Keeps a reference to `model`, which must outlive the decoder. `context` as in RopeFrequencies.
+  // Keeps a reference to `model`, which must outlive the decoder. `context` as in
+  // reference_rope.h.
   explicit ReferenceDecoder(const ReferenceModel& model, size_t context = 0);
 
   // Appends a token to the sequence and returns the logits of what follows it, [vocab_size], valid
@@ -98,7 +99,6 @@ class ReferenceDecoder {
   std::vector<double> TakeOutputGates(std::vector<double>& queries) const;
   std::vector<double> FeedForwardOf(const Layer& layer, const std::vector<double>& x) const;
   std::vector<double> DenseOf(const Layer& layer, const std::vector<double>& normed) const;
-  void RotateHeads(const Layer& layer, std::vector<double>& heads) const;
   std::vector<double> Attend(const Layer& layer, const std::vector<double>& queries) const;
 
   const ReferenceModel& model_;
@@ -110,11 +110,6 @@ class ReferenceDecoder {
   size_t position_ = 0;
   std::vector<double> logits_;  // [vocab_size]
 };
-
-// The angles, in radians per position, by which the pairs of a head of a layer are turned:
-// [turned_channels / 2]. kDynamic and kLongrope take those of a text of `context` tokens.
-std::vector<double> RopeFrequencies(const ReferenceConfig& config, size_t context = 0,
-                                    size_t layer = 0);
 
 // The logits after each of `ids`: [ids][vocab_size].
 std::vector<double> Logits(const ReferenceModel& model, std::span<const int> ids,

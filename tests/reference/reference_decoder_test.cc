@@ -14,6 +14,7 @@
 
 #include "golden/test_data.h"
 #include "reference/hugging_face_directory.h"
+#include "reference/reference_rope.h"
 #include "support/files.h"
 #include "support/sanitizers.h"
 

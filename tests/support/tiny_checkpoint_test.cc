@@ -9,6 +9,7 @@
 
 #include "reference/hugging_face_directory.h"
 #include "reference/reference_decoder.h"
+#include "reference/reference_rope.h"
 #include "support/files.h"
 #include "support/random_values.h"
 #include "support/temporary_directory.h"
