@@ -45,7 +45,7 @@ struct RankedLoader::Order {
   uint64_t context_tokens;
   uint64_t num_sequences;
   uint64_t num_kept_sequences;  // UINT64_MAX: absent.
-  uint64_t num_free_kept_sequences;
+  uint64_t default_kept_sequences;
   uint64_t chunk_tokens;
   uint64_t min_logit_rows;
   uint64_t min_revocable_tokens;
@@ -117,7 +117,7 @@ Status RankedLoader::SendOrder(const std::string& path, const EngineOptions& opt
       .num_sequences = options.num_sequences,
       .num_kept_sequences =
           options.num_kept_sequences ? uint64_t{*options.num_kept_sequences} : UINT64_MAX,
-      .num_free_kept_sequences = options.num_free_kept_sequences,
+      .default_kept_sequences = options.default_kept_sequences,
       .chunk_tokens = options.chunk_tokens,
       .min_logit_rows = options.min_logit_rows,
       .min_revocable_tokens = options.min_revocable_tokens,
@@ -157,7 +157,7 @@ Result<std::optional<EngineOptions>> RankedLoader::ReceiveOrder(std::string& pat
   options.context_tokens = order.context_tokens;
   options.num_sequences = order.num_sequences;
   if (order.num_kept_sequences != UINT64_MAX) options.num_kept_sequences = order.num_kept_sequences;
-  options.num_free_kept_sequences = order.num_free_kept_sequences;
+  options.default_kept_sequences = order.default_kept_sequences;
   options.chunk_tokens = order.chunk_tokens;
   options.min_logit_rows = order.min_logit_rows;
   options.min_revocable_tokens = order.min_revocable_tokens;

@@ -59,7 +59,7 @@ void AddPlanCommand(CommandLine& program) {
           [&values = *options] {
             values.serves = true;
             values.engine.num_sequences = kServerSequences;
-            values.engine.num_free_kept_sequences = kServerKeptPrompts;
+            values.engine.default_kept_sequences = kServerKeptPrompts;
           },
           "Plan for cria-serve: with connections, requests and answers, and with -np 4 unless it "
           "is given")

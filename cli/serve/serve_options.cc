@@ -64,7 +64,7 @@ void AddAccessOptions(CommandLine& program, ServeOptions& options) {
 void AddServeOptions(CommandLine& program, ServeOptions& options) {
   // Several clients are what a server is for.
   options.engine.num_sequences = kServerSequences;
-  options.engine.num_free_kept_sequences = kServerKeptPrompts;
+  options.engine.default_kept_sequences = kServerKeptPrompts;
   AddModelOption(program, options.model_path);
   program
       .AddText("--alias", options.alias, "The name of the model for clients; default: the model's")

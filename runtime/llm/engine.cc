@@ -52,7 +52,7 @@ MemoryPlanOptions ResolveOptions(const ModelOutline& model, const EngineOptions&
       .kv_type = options.kv_type,
       .num_sequences = options.num_sequences,
       .num_kept_sequences = options.num_kept_sequences.value_or(
-          model.config.shares_all_pages() ? options.num_free_kept_sequences : 0),
+          model.config.shares_all_pages() ? options.default_kept_sequences : 0),
       .max_logit_rows = std::max({logit_rows, draft_rows, options.min_logit_rows}),
       .num_checkpoints = options.num_checkpoints.value_or(2 + 2 * options.num_sequences),
       .revocable_tokens = std::max(drafts.has_drafts() ? options.draft_revocable_tokens() : 1,

@@ -23,23 +23,23 @@
 
 namespace cria {
 
-// Of EngineOptions::context_tokens: as many tokens as the model was made for.
+// A value of EngineOptions::context_tokens: as many tokens as the model was made for.
 inline constexpr size_t kModelsOwnContext = SIZE_MAX;
 
 // One struct, because all of them together decide one plan of memory and one way of loading.
 struct EngineOptions {
   size_t num_threads = 0;        // For generating; 0: one for each fast core.
   size_t num_batch_threads = 0;  // For reading prompts; 0: as many as num_threads.
-  // Of all sequences together. 0: Engine::kDefaultContextTokens, or the model's own length if
+  // For all sequences together. 0: Engine::kDefaultContextTokens, or the model's own length if
   // shorter; kModelsOwnContext: the model's own length.
   size_t context_tokens = 0;
   size_t num_sequences = DecoderOptions{}.num_sequences;  // How many sessions run at once.
   // How many more texts stay in the cache while there is room (SequenceSlots); absent: as many as
-  // `num_free_kept_sequences`, or none for a model whose sequences have memory of their own,
+  // `default_kept_sequences`, or none for a model whose sequences have memory of their own,
   // because it has windows or recurrent layers.
   std::optional<size_t> num_kept_sequences;
-  size_t num_free_kept_sequences = 0;
-  // Of earlier lengths, of all sequences together, for models whose sequences could not become
+  size_t default_kept_sequences = 0;
+  // Checkpoints of all sequences together, for models whose sequences could not become
   // shorter without them; absent: two, and two for each sequence.
   std::optional<size_t> num_checkpoints;
   size_t chunk_tokens = DecoderOptions{}.chunk_tokens;
@@ -120,7 +120,7 @@ class Engine {
   const MemoryPlan& memory_plan() const { return plan_; }
   const ModelFile& file() const { return file_; }
   const ThreadPool& pool() const { return *pool_; }
-  // The same as pool(), unless another number of threads was requested.
+  // Returns pool(), unless another number of threads was requested.
   const ThreadPool& batch_pool() const { return *batch_pool_; }
   const xnn::PackedWeights& weights() const { return *weights_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }
