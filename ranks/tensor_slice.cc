@@ -25,7 +25,7 @@ Range ChannelsOf(const Range& heads, const ModelConfig& config, size_t offset = 
   return MovedBy(offset, {heads.begin * config.head_dim, heads.end * config.head_dim});
 }
 
-// Of the rows of queries, keys and values, which follow one another.
+// Chooses among the rows of queries, keys and values, which follow one another.
 std::vector<Range> QkvChannels(const ModelConfig& config, const RankShare& share) {
   const size_t keys = config.query_channels();
   const size_t values = keys + config.key_value_channels();
@@ -33,8 +33,8 @@ std::vector<Range> QkvChannels(const ModelConfig& config, const RankShare& share
           ChannelsOf(share.key_value_heads, config, values)};
 }
 
-// Of the rows of gate and up, which follow one another: each has `width`. There may be several
-// such pairs, one for each expert.
+// Chooses among the rows of gate and up, which follow one another: each has `width`. There may be
+// several such pairs, one for each expert.
 std::vector<Range> GateUpChannels(const Range& channels, size_t width, size_t num_experts = 1) {
   std::vector<Range> ranges;
   ranges.reserve(2 * num_experts);
@@ -88,6 +88,7 @@ TensorLayout LayoutOf(const TensorLayout& stored, const TensorSlice& slice) {
 TensorSlice TensorSlice::Of(const TensorSpec& spec, const ModelConfig& config,
                             const RankShare& share) {
   TensorSlice slice = {.rows = {{0, spec.output_channels}}, .columns = {{0, spec.input_channels}}};
+  if (RowOf(spec.role).ranks_have != RanksHave::kParts) return slice;
   switch (spec.role) {
     case TensorRole::kQkvProj:
       slice.rows = QkvChannels(config, share);
@@ -146,52 +147,7 @@ TensorSlice TensorSlice::Of(const TensorSpec& spec, const ModelConfig& config,
     case TensorRole::kLmHead:
       slice.rows = {share.vocabulary};
       break;
-    case TensorRole::kEmbedTokens:
-    case TensorRole::kInputLayernorm:
-    case TensorRole::kPostAttentionLayernorm:
-    case TensorRole::kNorm:
-    // Biases of outputs are added after the sum over the ranks.
-    case TensorRole::kOBias:
-    case TensorRole::kDownBias:
-    case TensorRole::kConvOutBias:
-    case TensorRole::kAttentionOutputNorm:
-    case TensorRole::kMlpOutputNorm:
-    case TensorRole::kLayerScalar:
-    // Each rank chooses the same experts.
-    case TensorRole::kRouter:
-    case TensorRole::kRouterBias:
-    case TensorRole::kSharedExpertGate:
-    // Divide refuses models with these.
-    case TensorRole::kLinearInProj:
-    case TensorRole::kLinearBaProj:
-    case TensorRole::kLinearConvWeight:
-    case TensorRole::kLinearDtBias:
-    case TensorRole::kLinearDecayRate:
-    case TensorRole::kLinearNorm:
-    case TensorRole::kLinearOutProj:
-    case TensorRole::kEmbedTokensPerLayer:
-    case TensorRole::kPerLayerModelProj:
-    case TensorRole::kPerLayerNorm:
-    case TensorRole::kPerLayerGate:
-    case TensorRole::kPerLayerProj:
-    case TensorRole::kPerLayerOutputNorm:
-    case TensorRole::kDenseOutputNorm:
-    case TensorRole::kExpertsNorm:
-    case TensorRole::kExpertsOutputNorm:
-    case TensorRole::kMambaInProj:
-    case TensorRole::kMambaDtProj:
-    case TensorRole::kMambaInBias:
-    case TensorRole::kMambaConvWeight:
-    case TensorRole::kMambaConvBias:
-    case TensorRole::kMambaDtBias:
-    case TensorRole::kMambaDecayRate:
-    case TensorRole::kMambaD:
-    case TensorRole::kMambaNorm:
-    case TensorRole::kMambaOutProj:
-    case TensorRole::kMambaOutBias:
-    case TensorRole::kAttnSinks:
-    case TensorRole::kExpertsGateUpBias:
-    case TensorRole::kExpertsDownBias:
+    default:
       break;
   }
   return slice;

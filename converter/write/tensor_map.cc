@@ -192,60 +192,11 @@ uint64_t PartChannels(const TensorSpec& spec, const ModelConfig& config, size_t 
     case TensorRole::kExpertsDownProj:
     case TensorRole::kExpertsDownBias:
       return config.hidden_size;
-    case TensorRole::kAttnSinks:
-    case TensorRole::kEmbedTokens:
-    case TensorRole::kInputLayernorm:
-    case TensorRole::kOProj:
-    case TensorRole::kPostAttentionLayernorm:
-    case TensorRole::kDownProj:
-    case TensorRole::kNorm:
-    case TensorRole::kLmHead:
-    case TensorRole::kQNorm:
-    case TensorRole::kKNorm:
-    case TensorRole::kOBias:
-    case TensorRole::kDownBias:
-    case TensorRole::kAttentionOutputNorm:
-    case TensorRole::kMlpOutputNorm:
-    case TensorRole::kRouter:
-    case TensorRole::kSharedExpertDownProj:
-    case TensorRole::kSharedExpertGate:
-    case TensorRole::kConvInProj:
-    case TensorRole::kConvInBias:
-    case TensorRole::kConvWeight:
-    case TensorRole::kConvBias:
-    case TensorRole::kConvOutProj:
-    case TensorRole::kConvOutBias:
-    case TensorRole::kRouterBias:
-    case TensorRole::kAttentionGate:
-    case TensorRole::kLinearConvWeight:
-    case TensorRole::kLinearDtBias:
-    case TensorRole::kLinearDecayRate:
-    case TensorRole::kLinearNorm:
-    case TensorRole::kLinearOutProj:
-    case TensorRole::kEmbedTokensPerLayer:
-    case TensorRole::kPerLayerModelProj:
-    case TensorRole::kPerLayerNorm:
-    case TensorRole::kPerLayerGate:
-    case TensorRole::kPerLayerProj:
-    case TensorRole::kPerLayerOutputNorm:
-    case TensorRole::kLayerScalar:
-    case TensorRole::kDenseOutputNorm:
-    case TensorRole::kExpertsNorm:
-    case TensorRole::kExpertsOutputNorm:
-    case TensorRole::kMambaInProj:
-    case TensorRole::kMambaDtProj:
-    case TensorRole::kMambaInBias:
-    case TensorRole::kMambaConvWeight:
-    case TensorRole::kMambaConvBias:
-    case TensorRole::kMambaDtBias:
-    case TensorRole::kMambaDecayRate:
-    case TensorRole::kMambaD:
-    case TensorRole::kMambaNorm:
-    case TensorRole::kMambaOutProj:
-    case TensorRole::kMambaOutBias:
-      return spec.is_vector() ? spec.input_channels : spec.output_channels;
+    default:
+      break;
   }
-  return 0;
+  // All others come from one tensor.
+  return spec.is_vector() ? spec.input_channels : spec.output_channels;
 }
 
 std::vector<uint64_t> PartShape(const TensorSpec& spec, const ModelConfig& config, size_t index) {

@@ -6,141 +6,6 @@
 namespace cria {
 namespace {
 
-struct RoleTraits {
-  std::string_view name;
-  bool is_vector;
-};
-
-RoleTraits TraitsOf(TensorRole role) {
-  switch (role) {
-    case TensorRole::kEmbedTokens:
-      return {"embed_tokens", false};
-    case TensorRole::kInputLayernorm:
-      return {"input_layernorm", true};
-    case TensorRole::kQkvProj:
-      return {"qkv_proj", false};
-    case TensorRole::kOProj:
-      return {"o_proj", false};
-    case TensorRole::kPostAttentionLayernorm:
-      return {"post_attention_layernorm", true};
-    case TensorRole::kGateUpProj:
-      return {"gate_up_proj", false};
-    case TensorRole::kDownProj:
-      return {"down_proj", false};
-    case TensorRole::kNorm:
-      return {"norm", true};
-    case TensorRole::kLmHead:
-      return {"lm_head", false};
-    case TensorRole::kQkvBias:
-      return {"qkv_bias", true};
-    case TensorRole::kQNorm:
-      return {"q_norm", true};
-    case TensorRole::kKNorm:
-      return {"k_norm", true};
-    case TensorRole::kOBias:
-      return {"o_bias", true};
-    case TensorRole::kGateUpBias:
-      return {"gate_up_bias", true};
-    case TensorRole::kDownBias:
-      return {"down_bias", true};
-    case TensorRole::kAttentionOutputNorm:
-      return {"attention_output_norm", true};
-    case TensorRole::kMlpOutputNorm:
-      return {"mlp_output_norm", true};
-    case TensorRole::kRouter:
-      return {"router", false};
-    case TensorRole::kExpertsGateUpProj:
-      return {"experts_gate_up_proj", false};
-    case TensorRole::kExpertsDownProj:
-      return {"experts_down_proj", false};
-    case TensorRole::kSharedExpertGateUpProj:
-      return {"shared_expert_gate_up_proj", false};
-    case TensorRole::kSharedExpertDownProj:
-      return {"shared_expert_down_proj", false};
-    case TensorRole::kSharedExpertGate:
-      return {"shared_expert_gate", true};
-    case TensorRole::kConvInProj:
-      return {"conv_in_proj", false};
-    case TensorRole::kConvInBias:
-      return {"conv_in_bias", true};
-    case TensorRole::kConvWeight:
-      return {"conv_weight", true};
-    case TensorRole::kConvBias:
-      return {"conv_bias", true};
-    case TensorRole::kConvOutProj:
-      return {"conv_out_proj", false};
-    case TensorRole::kConvOutBias:
-      return {"conv_out_bias", true};
-    case TensorRole::kRouterBias:
-      return {"router_bias", true};
-    case TensorRole::kAttentionGate:
-      return {"attention_gate", false};
-    case TensorRole::kLinearInProj:
-      return {"linear_in_proj", false};
-    case TensorRole::kLinearBaProj:
-      return {"linear_ba_proj", false};
-    case TensorRole::kLinearConvWeight:
-      return {"linear_conv_weight", true};
-    case TensorRole::kLinearDtBias:
-      return {"linear_dt_bias", true};
-    case TensorRole::kLinearDecayRate:
-      return {"linear_decay_rate", true};
-    case TensorRole::kLinearNorm:
-      return {"linear_norm", true};
-    case TensorRole::kLinearOutProj:
-      return {"linear_out_proj", false};
-    case TensorRole::kEmbedTokensPerLayer:
-      return {"embed_tokens_per_layer", false};
-    case TensorRole::kPerLayerModelProj:
-      return {"per_layer_model_proj", false};
-    case TensorRole::kPerLayerNorm:
-      return {"per_layer_norm", true};
-    case TensorRole::kPerLayerGate:
-      return {"per_layer_gate", false};
-    case TensorRole::kPerLayerProj:
-      return {"per_layer_proj", false};
-    case TensorRole::kPerLayerOutputNorm:
-      return {"per_layer_output_norm", true};
-    case TensorRole::kLayerScalar:
-      return {"layer_scalar", true};
-    case TensorRole::kDenseOutputNorm:
-      return {"dense_output_norm", true};
-    case TensorRole::kExpertsNorm:
-      return {"experts_norm", true};
-    case TensorRole::kExpertsOutputNorm:
-      return {"experts_output_norm", true};
-    case TensorRole::kMambaInProj:
-      return {"mamba_in_proj", false};
-    case TensorRole::kMambaDtProj:
-      return {"mamba_dt_proj", false};
-    case TensorRole::kMambaInBias:
-      return {"mamba_in_bias", true};
-    case TensorRole::kMambaConvWeight:
-      return {"mamba_conv_weight", true};
-    case TensorRole::kMambaConvBias:
-      return {"mamba_conv_bias", true};
-    case TensorRole::kMambaDtBias:
-      return {"mamba_dt_bias", true};
-    case TensorRole::kMambaDecayRate:
-      return {"mamba_decay_rate", true};
-    case TensorRole::kMambaD:
-      return {"mamba_d", true};
-    case TensorRole::kMambaNorm:
-      return {"mamba_norm", true};
-    case TensorRole::kMambaOutProj:
-      return {"mamba_out_proj", false};
-    case TensorRole::kMambaOutBias:
-      return {"mamba_out_bias", true};
-    case TensorRole::kAttnSinks:
-      return {"attn_sinks", true};
-    case TensorRole::kExpertsGateUpBias:
-      return {"experts_gate_up_bias", true};
-    case TensorRole::kExpertsDownBias:
-      return {"experts_down_bias", true};
-  }
-  return {"unknown", false};
-}
-
 template <typename Add>
 void AddAttention(const ModelConfig& config, const LayerKind& kind, const Add& add) {
   const size_t hidden = config.hidden_size;
@@ -250,14 +115,14 @@ void AddPerLayerInput(const ModelConfig& config, const Add& add) {
 
 }  // namespace
 
-std::string_view TensorRoleName(TensorRole role) { return TraitsOf(role).name; }
+std::string_view TensorRoleName(TensorRole role) {
+  return static_cast<size_t>(role) < kTensorRoles.size() ? RowOf(role).name : "unknown";
+}
 
 std::string TensorSpec::Name() const {
   if (layer == kNoLayer) return std::string(TensorRoleName(role));
   return Format("layers.{}.{}", layer, TensorRoleName(role));
 }
-
-bool TensorSpec::is_vector() const { return TraitsOf(role).is_vector; }
 
 size_t TensorSpec::max_pieces() const {
   switch (role) {

@@ -8,80 +8,12 @@
 #include <vector>
 
 #include "model/config.h"
+#include "model/tensor_roles.h"
 #include "weights/block_format.h"
 #include "weights/scheme.h"
 
 namespace cria {
 
-// What a tensor is for. Names follow Hugging Face's modules; q/k/v and gate/up, and their biases,
-// are joined by rows.
-enum class TensorRole : uint8_t {
-  kEmbedTokens,
-  kInputLayernorm,
-  kQkvProj,
-  kOProj,
-  kPostAttentionLayernorm,
-  kGateUpProj,
-  kDownProj,
-  kNorm,
-  kLmHead,
-  kQkvBias,
-  kQNorm,
-  kKNorm,
-  kOBias,
-  kGateUpBias,
-  kDownBias,
-  kAttentionOutputNorm,  // Of attention's output, before it is added to the hidden state.
-  kMlpOutputNorm,        // The same of the feed-forward's.
-  kRouter,
-  kExpertsGateUpProj,  // Expert after expert, of each the gate's rows and then those of up.
-  kExpertsDownProj,    // Expert after expert.
-  kSharedExpertGateUpProj,
-  kSharedExpertDownProj,
-  kSharedExpertGate,
-  kConvInProj,  // [3 * conv_channels, hidden_size]: the rows of B, then of C, then of x.
-  kConvInBias,
-  kConvWeight,  // [conv_L_cache][conv_channels]: tap after tap; the last is the current token's.
-  kConvBias,
-  kConvOutProj,
-  kConvOutBias,
-  kRouterBias,  // Of the scores that experts are chosen by.
-  kAttentionGate,
-  kLinearInProj,      // Queries, keys, values and gates of the output, of all heads each.
-  kLinearBaProj,      // The rows of beta, then those of the decay, one for each value head.
-  kLinearConvWeight,  // [linear_conv_kernel_dim][linear_conv_channels], as kConvWeight.
-  kLinearDtBias,
-  kLinearDecayRate,  // exp(A_log)
-  kLinearNorm,       // For each value head.
-  kLinearOutProj,
-  // [vocab_size * num_hidden_layers, hidden_size_per_layer_input]: the rows of a token's layers
-  // follow one another.
-  kEmbedTokensPerLayer,
-  kPerLayerModelProj,  // [num_hidden_layers * hidden_size_per_layer_input, hidden_size]
-  kPerLayerNorm,       // For each layer's part of its products.
-  kPerLayerGate,
-  kPerLayerProj,
-  kPerLayerOutputNorm,
-  kLayerScalar,
-  kDenseOutputNorm,    // With enable_moe_block: of the dense feed-forward's output.
-  kExpertsNorm,        // For what experts read.
-  kExpertsOutputNorm,  // For the sum of their outputs.
-  kMambaInProj,        // The gates of the output, then inputs of heads, keys and queries.
-  kMambaDtProj,        // A row for the time step of each head.
-  kMambaInBias,        // For kMambaInProj, then for kMambaDtProj.
-  kMambaConvWeight,    // [mamba_d_conv][mamba_conv_channels], as kConvWeight.
-  kMambaConvBias,
-  kMambaDtBias,
-  kMambaDecayRate,  // exp(A_log)
-  kMambaD,          // What of each head's input goes around its state.
-  kMambaNorm,       // For the channels of all heads.
-  kMambaOutProj,
-  kMambaOutBias,
-  kAttnSinks,
-  kExpertsGateUpBias,  // Expert after expert, as the rows of kExpertsGateUpProj.
-  kExpertsDownBias,
-};
-inline constexpr int kNumTensorRoles = 62;
 std::string_view TensorRoleName(TensorRole role);
 
 inline constexpr int kNoLayer = -1;
@@ -97,19 +29,12 @@ struct TensorSpec {
 
   // "layers.3.qkv_proj", for messages and tables.
   std::string Name() const;
-  // A norm's weights, a bias, the row of shared_expert_gate, or the taps of a convolution.
-  bool is_vector() const;
+  TensorForm form() const { return RowOf(role).form; }
+  bool is_vector() const { return form() == TensorForm::kVector; }
   // Whether no scheme but f32 is possible.
   bool is_always_f32() const { return is_vector() || is_plain(); }
-  // A small matrix whose rows are used as they are: packing does not rearrange them.
-  bool is_plain() const {
-    return role == TensorRole::kRouter || role == TensorRole::kAttentionGate ||
-           role == TensorRole::kLinearBaProj || role == TensorRole::kMambaDtProj;
-  }
-  // A table of which rows are read one by one.
-  bool is_table() const {
-    return role == TensorRole::kEmbedTokens || role == TensorRole::kEmbedTokensPerLayer;
-  }
+  bool is_plain() const { return form() == TensorForm::kPlainMatrix; }
+  bool is_table() const { return form() == TensorForm::kTable; }
   // Whether products use the matrix: all but tables. False for the embedding table, even if it is
   // the tied output head.
   bool is_multiplied() const { return !is_vector() && !is_table(); }
@@ -134,7 +59,7 @@ struct TensorLayout {
   size_t input_channels = 0;
   size_t padded_input_channels = 0;  // A multiple of block_size for kQb4w, of whole blocks.
   size_t block_size = 0;             // kQb4w only.
-  float factor = 1.0f;               // Of all weights of a BlockFormat; otherwise 1.
+  float factor = 1.0f;  // All weights of a BlockFormat are multiplied by it; otherwise 1.
   // Each of so many equal parts is packed by itself, because products use one of them at a time.
   size_t num_parts = 1;
   // Packed parts follow one another without unused bytes up to the next page: a page may have bytes
