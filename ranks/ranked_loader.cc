@@ -1,13 +1,17 @@
 #include "ranks/ranked_loader.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
 #include "core/format.h"
 #include "core/platform.h"
+#include "llm/engine_fields.h"
 #include "model/checksum.h"
 #include "model/model_outline.h"
 #include "model/path_contents.h"
@@ -15,12 +19,38 @@
 #include "ranks/agreement.h"
 
 namespace cria::ranks {
+
+// An option on its way to other ranks.
+struct OptionWord {
+  uint64_t is_there;  // 0 for an optional one that is absent.
+  uint64_t value;
+};
+using OptionWords = std::array<OptionWord, std::tuple_size_v<decltype(kSharedEngineFields)>>;
+
 namespace {
 
 template <typename T>
 std::span<std::byte> BytesOf(T& value) {
   static_assert(std::is_trivially_copyable_v<T>);
   return std::as_writable_bytes(std::span(&value, 1));
+}
+
+template <typename T>
+OptionWord WordOf(const T& value) {
+  return {.is_there = 1, .value = static_cast<uint64_t>(value)};
+}
+template <typename T>
+OptionWord WordOf(const std::optional<T>& value) {
+  return value ? WordOf(*value) : OptionWord{};
+}
+
+template <typename T>
+void TakeWord(const OptionWord& word, T& value) {
+  value = static_cast<T>(word.value);
+}
+template <typename T>
+void TakeWord(const OptionWord& word, std::optional<T>& value) {
+  if (word.is_there != 0) value = static_cast<T>(word.value);
 }
 
 }  // namespace
@@ -34,23 +64,9 @@ struct RankedLoader::Order {
   uint32_t num_weights;
   uint32_t never_packs;
   uint32_t has_own_cache;
-  uint32_t has_limit;
-  uint32_t ignores_limits;
-  KvType kv_type;
   WireType wire;
-  uint64_t limit_bytes;
-  uint64_t max_logit_bytes;
-  uint64_t num_threads;
-  uint64_t num_batch_threads;
-  uint64_t context_tokens;
-  uint64_t num_sequences;
-  uint64_t num_kept_sequences;  // UINT64_MAX: absent.
-  uint64_t default_kept_sequences;
-  uint64_t chunk_tokens;
-  uint64_t min_logit_rows;
-  uint64_t min_revocable_tokens;
-  uint64_t num_checkpoints;  // UINT64_MAX: absent.
-  uint32_t wants_drafts;     // Whether rank 0 wants drafts.
+  uint32_t wants_drafts;  // Whether rank 0 wants drafts.
+  OptionWords options;
 };
 
 EngineOptions FollowerOptions(EngineOptions options) {
@@ -58,12 +74,8 @@ EngineOptions FollowerOptions(EngineOptions options) {
     options.min_logit_rows = options.draft_rows();
     options.min_revocable_tokens = options.draft_revocable_tokens();
   }
-  options.drafts = {};
-  options.draft_model_path.clear();
-  options.max_constraints = 0;
-  options.other_memory.clear();
-  options.other_threads = 0;
-  options.num_texts = 0;
+  ForEachEngineField(kFirstRankEngineFields,
+                     [&](auto field) { options.*field = EngineOptions{}.*field; });
   return options;
 }
 
@@ -97,32 +109,19 @@ Status RankedLoader::SendOrder(const std::string& path, const EngineOptions& opt
   const xnn::PackingOptions& packing = options.packing;
   const bool has_own_cache = packing.cache_folder == xnn::PackCache::UserFolder();
   const std::string cache = has_own_cache ? "" : packing.cache_folder;
-  Order order = {
-      .ends = 0,
-      .path_bytes = static_cast<uint32_t>(path.size()),
-      .cache_bytes = static_cast<uint32_t>(cache.size()),
-      .packed_bytes = static_cast<uint32_t>(packing.packed_path.size()),
-      .num_weights = static_cast<uint32_t>(link_options_.weights.size()),
-      .never_packs = packing.never_pack ? 1u : 0u,
-      .has_own_cache = has_own_cache ? 1u : 0u,
-      .has_limit = options.memory_limit_bytes ? 1u : 0u,
-      .ignores_limits = options.ignore_memory_limits ? 1u : 0u,
-      .kv_type = options.kv_type,
-      .wire = link_options_.wire,
-      .limit_bytes = options.memory_limit_bytes.value_or(0),
-      .max_logit_bytes = options.max_logit_bytes,
-      .num_threads = options.num_threads,
-      .num_batch_threads = options.num_batch_threads,
-      .context_tokens = options.context_tokens,
-      .num_sequences = options.num_sequences,
-      .num_kept_sequences =
-          options.num_kept_sequences ? uint64_t{*options.num_kept_sequences} : UINT64_MAX,
-      .default_kept_sequences = options.default_kept_sequences,
-      .chunk_tokens = options.chunk_tokens,
-      .min_logit_rows = options.min_logit_rows,
-      .min_revocable_tokens = options.min_revocable_tokens,
-      .num_checkpoints = options.num_checkpoints ? uint64_t{*options.num_checkpoints} : UINT64_MAX,
-      .wants_drafts = wants_drafts_ ? 1u : 0u};
+  Order order = {.ends = 0,
+                 .path_bytes = static_cast<uint32_t>(path.size()),
+                 .cache_bytes = static_cast<uint32_t>(cache.size()),
+                 .packed_bytes = static_cast<uint32_t>(packing.packed_path.size()),
+                 .num_weights = static_cast<uint32_t>(link_options_.weights.size()),
+                 .never_packs = packing.never_pack ? 1u : 0u,
+                 .has_own_cache = has_own_cache ? 1u : 0u,
+                 .wire = link_options_.wire,
+                 .wants_drafts = wants_drafts_ ? 1u : 0u,
+                 .options = {}};
+  size_t next = 0;
+  ForEachEngineField(kSharedEngineFields,
+                     [&](auto field) { order.options[next++] = WordOf(options.*field); });
   CRIA_RETURN_IF_ERROR(collective_.Broadcast(BytesOf(order)));
   std::string text = path + cache + packing.packed_path;
   CRIA_RETURN_IF_ERROR(collective_.Broadcast(std::as_writable_bytes(std::span(text))));
@@ -148,20 +147,9 @@ Result<std::optional<EngineOptions>> RankedLoader::ReceiveOrder(std::string& pat
                                      : text.substr(order.path_bytes, order.cache_bytes);
   options.packing.packed_path = text.substr(size_t{order.path_bytes} + order.cache_bytes);
   options.packing.never_pack = order.never_packs != 0;
-  if (order.has_limit != 0) options.memory_limit_bytes = order.limit_bytes;
-  options.ignore_memory_limits = order.ignores_limits != 0;
-  options.kv_type = order.kv_type;
-  options.max_logit_bytes = order.max_logit_bytes;
-  options.num_threads = order.num_threads;
-  options.num_batch_threads = order.num_batch_threads;
-  options.context_tokens = order.context_tokens;
-  options.num_sequences = order.num_sequences;
-  if (order.num_kept_sequences != UINT64_MAX) options.num_kept_sequences = order.num_kept_sequences;
-  options.default_kept_sequences = order.default_kept_sequences;
-  options.chunk_tokens = order.chunk_tokens;
-  options.min_logit_rows = order.min_logit_rows;
-  options.min_revocable_tokens = order.min_revocable_tokens;
-  if (order.num_checkpoints != UINT64_MAX) options.num_checkpoints = order.num_checkpoints;
+  size_t next = 0;
+  ForEachEngineField(kSharedEngineFields,
+                     [&](auto field) { TakeWord(order.options[next++], options.*field); });
   wants_drafts_ = order.wants_drafts != 0;
   return options;
 }
