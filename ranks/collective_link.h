@@ -88,7 +88,7 @@ class CollectiveLink final : public RankLink {
   bool IsFirst() const { return collective_.rank() == 0; }
   // The largest command, in words.
   static size_t MaxWords(const ModelConfig& config, const DecoderOptions& options);
-  // Those of a row that may be here: of all ranks on rank 0, otherwise its own.
+  // The candidates of a row that may be here: all ranks' on rank 0, otherwise the rank's own.
   size_t NumCandidates() const {
     return (IsFirst() ? collective_.num_ranks() : 1) * kMaxCandidates;
   }

@@ -38,7 +38,7 @@ std::optional<std::vector<Range>> InProportion(size_t count, std::span<const dou
   return ranges;
 }
 
-// The same for `count` things that are kept together in units; the last unit may be smaller.
+// Divides `count` things that are kept together in units; the last unit may be smaller.
 std::optional<std::vector<Range>> InUnits(size_t count, size_t unit,
                                           std::span<const double> weights) {
   auto ranges = InProportion(DivideRoundingUp(count, unit), weights);

@@ -41,7 +41,7 @@ class KvRowExchange {
 
   Collective* collective_ = nullptr;
   std::span<const RankShare> shares_;
-  // Of one head after another what RowsOf returns.
+  // What RowsOf returns, one head after another.
   std::span<std::byte> memory_;
   // On rank 0, with one element for each rank.
   std::vector<std::span<std::byte>> received_;

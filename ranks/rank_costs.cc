@@ -37,7 +37,7 @@ std::vector<Sums> SumsOfToken(const ModelConfig& whole, WireType wire) {
   return sums;
 }
 
-// Of a frame of Ethernet with 1,500 bytes: what TCP with time stamps leaves for data, and the
+// A frame of Ethernet has 1,500 bytes: what TCP with time stamps leaves for data, and the
 // headers of Ethernet, IP and TCP.
 constexpr uint64_t kSegmentBytes = 1448;
 constexpr uint64_t kHeaderBytes = 66;

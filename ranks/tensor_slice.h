@@ -15,7 +15,7 @@ struct TensorSlice {
   std::vector<Range> rows;     // One behind another.
   std::vector<Range> columns;  // One range, except for vectors: there it is like rows of matrices.
 
-  // Those of a share; `config` is that of the whole model. Most vectors are needed by every rank.
+  // The slice of a share; `config` is the whole model's. Most vectors are needed by every rank.
   static TensorSlice Of(const TensorSpec& spec, const ModelConfig& config, const RankShare& share);
   bool IsAllOf(const TensorLayout& layout) const;
 };

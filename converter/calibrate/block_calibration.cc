@@ -25,7 +25,7 @@ struct InputsAndOutputs {
 };
 using BatchStep = std::function<Result<InputsAndOutputs>(const RowBatch&, const Matrix& weights)>;
 
-// Of the rows that decide, and of those that only judge.
+// Moments of the rows that decide, and of the rows that only judge.
 struct MomentPair {
   MomentPair(size_t inputs, size_t outputs, OutputKind output_kind)
       : training(inputs, outputs, output_kind), held_back(inputs, outputs, output_kind) {}

@@ -30,7 +30,7 @@ void Normalize(std::span<const float> input, std::span<const float> weight, floa
   for (size_t i = 0; i < input.size(); ++i) output[i] = input[i] * factor * weight[i];
 }
 
-// Of both kinds.
+// Computes both kinds of GELU, the exact one and the approximation by tanh.
 float Gelu(HiddenAct act, float x) {
   if (act == HiddenAct::kGelu) return x * NormalDistribution(x);
   // (1 + tanh(z)) / 2 = 1 / (1 + e^-2z), with z = sqrt(2 / pi) * (x + 0.044715 * x^3).

@@ -57,7 +57,7 @@ void Convolve(const ThreadPool& threads, std::span<const float> taps, std::span<
 // bias, [rows, 2 * intermediate_size]: up * act(gate).
 void Activate(const ThreadPool& threads, HiddenAct act, ConstMatrixView gate_up, MatrixView output);
 
-// The same with gpt-oss's activation, as ops::ClampedSwiGlu computes it.
+// Activates with gpt-oss's function, as ops::ClampedSwiGlu computes it.
 void ActivateClamped(const ThreadPool& threads, float alpha, float limit, ConstMatrixView gate_up,
                      MatrixView output);
 

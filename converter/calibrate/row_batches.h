@@ -26,7 +26,7 @@ struct RowBatch {
 // The batches of all tokens: some whole windows each, and every window is a segment.
 std::vector<RowBatch> BatchAllRows(const CalibrationTokens& tokens);
 
-// Those of some tokens, in ascending order: first the rows that are not held back, in a segment for
+// Batches of some tokens, in ascending order: first rows that are not held back, in a segment for
 // each batch. They are no text, so attention cannot run on them.
 std::vector<RowBatch> BatchSomeRows(const CalibrationTokens& tokens,
                                     std::span<const uint32_t> rows);

@@ -195,7 +195,7 @@ class Measurement {
     Matrix of_second;
   };
 
-  // Those for these inputs of the first matrix, which is number `matrix` of all.
+  // Returns products with these inputs of the first matrix, which is number `matrix` of all.
   Result<BlockProducts> ProductsOf(const Block& block, const BlockSteps& steps, size_t matrix,
                                    const Matrix& first, const Matrix& second,
                                    const Matrix& inputs) {
@@ -233,7 +233,7 @@ class Measurement {
     return {};
   }
 
-  // The same for a mixture, whose matrices are those of all experts together, and those of the
+  // Measures a mixture, whose matrices are those of all experts together, and those of the
   // shared one.
   Status RunMixture(const Mixture& mixture, Matrix& exact, std::vector<Matrix>& changed) {
     CRIA_ASSIGN_OR_RETURN(const MixtureSteps steps, MixtureSteps::Read(mixture, config_, threads_));

@@ -142,7 +142,7 @@ std::vector<float> BalancingFactors(std::span<const float> rows, std::span<const
 // Two matrices of which one reads the other's outputs.
 struct Pair {
   PlannedTensor* writer;
-  size_t part;          // Of the writer, as in MapTensors: its rows are the channels.
+  size_t part;          // The writer's part, as in MapTensors: its rows are the channels.
   PlannedTensor* bias;  // The writer's, or null.
   PlannedTensor* reader;
   size_t reader_part;

@@ -134,7 +134,7 @@ void ReturnFreedMemory();
 
 // One logical processor that this process may run on.
 struct Processor {
-  uint32_t core = 0;                    // The same for all processors of a core.
+  uint32_t core = 0;                    // Equal for all processors of a core.
   uint64_t max_frequency_hz = 0;        // 0 if the system does not provide it.
   uint32_t microarchitecture_rank = 0;  // Larger is faster; equal for equal cores.
 };

@@ -23,7 +23,7 @@ struct BatchRun {
 // What one Forward computes: rows of several sequences, each with at most one run. The weights are
 // read once for all of them.
 struct Batch {
-  std::span<const int32_t> tokens;  // Those of the runs, one run after another.
+  std::span<const int32_t> tokens;  // The runs' tokens, one run after another.
   std::span<const BatchRun> runs;
   // For each token null, or a vector of [hidden_size] numbers that takes the place of the token's
   // row of the embedding table, such as a part of an image; empty: there are no vectors. The ids of
@@ -37,7 +37,7 @@ struct Batch {
 struct BatchLimits {
   size_t chunk_tokens = 0;
   size_t num_sequences = 0;
-  size_t context_tokens = 0;  // Of each sequence.
+  size_t context_tokens = 0;  // The most tokens of a sequence.
   size_t vocab_size = 0;
 };
 

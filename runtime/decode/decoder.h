@@ -73,7 +73,7 @@ class Decoder final : public TokenModel {
   Status ComputeLogits(size_t first, size_t rows) { return head_.Compute(first, rows); }
   // On rank 0, while others call Forward: RankCache::ExchangeKvRows.
   Status ExchangeKvRows(const KvRows& rows, KvDirection direction);
-  // The same for RankCache::ExchangeState; `scratch` is that of StateAfter.
+  // Calls RankCache::ExchangeState; `scratch` is used as by StateAfter.
   Status ExchangeState(const KeptState& state, std::span<float> scratch, KvDirection direction);
   // This rank's part of a state, which is in its place or else in `scratch`.
   std::span<float> StateAfter(const KeptState& state, std::span<float> scratch) const {

@@ -28,7 +28,7 @@ struct RecurrentRegions {
 };
 
 struct FeedForwardRegions {
-  ArenaLayout::RegionId gate_up;  // Of DenseFeedForward.
+  ArenaLayout::RegionId gate_up;  // DenseFeedForward's region.
   MixtureOfExperts::Regions mixture;
   ArenaLayout::RegionId moe_outputs;  // MoeBlock's.
 };

@@ -16,7 +16,7 @@ inline constexpr size_t kMaxSequences = 256;
 inline constexpr size_t kMaxKeptSequences = 1024;
 
 struct DecoderOptions {
-  size_t context_tokens = 2048;  // Of all sequences together.
+  size_t context_tokens = 2048;  // Tokens of all sequences together.
   size_t chunk_tokens = 128;     // Maximum number of tokens that one Forward takes.
   KvType kv_type = KvType::kF32;
   // Maximum number of sequences that share the context. Each may be as long as the context, or as

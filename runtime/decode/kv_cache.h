@@ -34,7 +34,7 @@ class KvCache {
 
   struct Layer {
     ops::KvCacheView view;
-    size_t group = 0;  // Of KvPages.
+    size_t group = 0;  // The group in KvPages.
     RopeTableView rope;
     bool is_stored = false;  // The keys and values are the layer's own.
   };

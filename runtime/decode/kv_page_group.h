@@ -15,11 +15,11 @@ namespace cria {
 struct PageMove {
   uint32_t source_page = 0;
   uint32_t target_page = 0;
-  uint32_t position = 0;  // Of the first row, after the move.
+  uint32_t position = 0;  // The first row's, after the move.
   uint32_t num_rows = 0;
   // The rows' new positions are less by this; rope must rotate their keys back by it.
   uint32_t distance = 0;
-  // Of KvPages: the rows are those of this group's layers.
+  // The group in KvPages: the rows are those of its layers.
   uint32_t group = 0;
 
   // On the pages.
@@ -59,7 +59,7 @@ class KvPageGroup {
  public:
   struct Shape {
     size_t window_tokens = 0;   // 0: none, all rows are kept.
-    size_t num_pages = 0;       // Of the pool.
+    size_t num_pages = 0;       // The pool's.
     size_t sequence_pages = 0;  // Maximum number of pages that one sequence holds.
   };
   // How many pages a sequence holds at most, if it is extended by up to `chunk_tokens` at once.

@@ -30,12 +30,12 @@ namespace cria {
 class KvPages final : public SequenceStore {
  public:
   struct Shape {
-    size_t num_pages = 0;  // Of layers without a window.
+    size_t num_pages = 0;  // Pages of layers without a window.
     size_t num_sequences = 0;
     size_t sequence_tokens = 0;  // Maximum number of tokens of one sequence.
     // With windows, a sequence can be extended by at most this many tokens at once.
     size_t chunk_tokens = 0;
-    // Those of the layers, in tokens; 0: without a window.
+    // The layers' windows, in tokens; 0: without a window.
     std::vector<uint32_t> windows = {0};
     size_t num_checkpoints = 0;
   };
@@ -60,7 +60,7 @@ class KvPages final : public SequenceStore {
   // stays through Extend, Truncate and Drop, except that a shared page of kept tokens, if it is
   // given up, frees no page that could be set aside instead.
   Status Reserve(SequenceId sequence, size_t tokens, size_t kept_tokens = SIZE_MAX);
-  // The same for callers who try again later: returns whether it was possible, without the words of
+  // For callers who try again later: returns whether Reserve was possible, without the words of
   // an error.
   bool TryReserve(SequenceId sequence, size_t tokens, size_t kept_tokens = SIZE_MAX);
 

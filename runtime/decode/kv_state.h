@@ -34,7 +34,7 @@ class KvState {
   void set_sequence(SequenceId sequence) { sequence_ = sequence; }
 
   size_t num_blocks() const { return layers_.back().first_block; }
-  // Of all ranks together, if there are several.
+  // Counts the heads of all ranks together, if there are several.
   size_t NumHeads(size_t block) const;
   uint64_t bytes() const { return BlockOffset(num_blocks()); }
   // From the beginning of the state.
@@ -60,7 +60,7 @@ class KvState {
 
  private:
   struct Layer {
-    size_t first_block;  // Of all blocks.
+    size_t first_block;  // Counted over all blocks.
     uint64_t offset;
     size_t first_token;
   };
@@ -90,7 +90,7 @@ bool AreFinite(const KvParts& rows, KvType type);
 // A hash of the windows and rotary frequencies in use. With dynamic rope, frequencies depend on the
 // length of the context.
 uint64_t AttentionFingerprint(const ModelConfig& config, size_t context_tokens);
-// The same for a decoder, with what depends on its options, too: the windows whose rows its layers
+// The hash for a decoder has what depends on its options, too: the windows whose rows its layers
 // keep, and whether offsets are subtracted from keys.
 uint64_t AttentionFingerprint(const ModelConfig& config, const Decoder& decoder);
 

@@ -44,7 +44,7 @@ class OutputHead {
   void Cap(size_t rows) const;
 
   const ModelConfig& config_;
-  const size_t max_rows_;  // Of one product.
+  const size_t max_rows_;  // The most rows of one product.
   float* const logits_;
   const Workers& workers_;
   RankLink& ranks_;

@@ -11,7 +11,7 @@ namespace cria {
 // The kinds of operators between one token and the next.
 enum class OperatorKind : uint8_t {
   kEmbedding,
-  kRotation,  // Of models with rotated_residual, after the embedding. kNorm includes the other one.
+  kRotation,  // After the embedding, with rotated_residual. kNorm includes the other rotation.
   // Includes adding the projected rows before it, and quantizing the result, as kAttention and
   // kActivation do. Of a model that several ranks compute, it includes the sums over these.
   kNorm,
@@ -22,7 +22,7 @@ enum class OperatorKind : uint8_t {
   kOProj,        // Or the product after a convolution or linear attention.
   kRouting,      // Choosing experts, and collecting their rows.
   kGateUpProj,
-  kActivation,  // Of the gate, and its product with the rows of up.
+  kActivation,  // The gate's function, and the product with the rows of up.
   kDownProj,
   kPerLayer,  // Per-layer inputs, and the blocks that read them.
   kLmHead,

@@ -23,7 +23,7 @@ struct StateRun {
   // 0: the state is that of an empty sequence, whatever the memory has.
   uint32_t state_tokens = 0;
   uint32_t num_kept_rows = 0;     // Behind the state; the run's tokens follow these.
-  uint32_t num_tokens = 0;        // Of the run.
+  uint32_t num_tokens = 0;        // The run's tokens.
   uint32_t new_state_tokens = 0;  // After the run; the rows of later tokens are kept behind it.
 
   size_t first_position() const { return state_tokens + num_kept_rows; }
@@ -40,7 +40,7 @@ struct StateRun {
 class RecurrentStates final : public SequenceStore {
  public:
   struct Shape {
-    size_t num_places = 0;  // Of sequences and checkpoints.
+    size_t num_places = 0;  // Places of sequences and checkpoints.
     // What so many of the last tokens add is kept behind the state: a sequence can be truncated by
     // at least so many.
     size_t max_rows = 1;

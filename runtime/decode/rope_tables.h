@@ -31,7 +31,7 @@ class RopeTables {
   RopeTableView Of(const LayerKind& kind) const;
 
  private:
-  std::vector<LayerKind> kinds_;  // Of the tables.
+  std::vector<LayerKind> kinds_;  // The kind of each table.
   std::vector<RopeTableView> tables_;
 };
 

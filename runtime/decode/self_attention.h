@@ -20,7 +20,7 @@ class SelfAttention final : public TokenMixer {
   struct Regions {
     ArenaLayout::RegionId qkv;      // f32 [chunk][most_qkv_channels]
     ArenaLayout::RegionId gates;    // f32 [chunk][num_attention_heads], with use_attention_gate.
-    ArenaLayout::RegionId scratch;  // Of ops::Attention.
+    ArenaLayout::RegionId scratch;  // Scratch of ops::Attention.
     ArenaLayout::RegionId output;   // f32 [chunk][most_query_channels]
   };
   static Regions Plan(const DecoderShape& shape, ArenaLayout& layout);

@@ -41,7 +41,7 @@ class TokenModel {
   // asks for them.
   virtual Status Forward(const Batch& batch) = 0;
 
-  // The same for tokens of one sequence.
+  // Runs tokens of one sequence.
   Status ForwardSequence(SequenceId sequence, std::span<const int32_t> tokens,
                          size_t first_position, size_t num_logits) {
     const BatchRun run = {sequence, first_position, tokens.size(), num_logits};

@@ -27,7 +27,7 @@ Result<StopReason> GenerateText(Turn& turn, Detokenizer& detokenizer, Sampler& s
 enum class WhenFull : uint8_t {
   kStop,   // The text ends there.
   kShift,  // The oldest part is dropped, and the text goes on.
-  // Of a conversation, the oldest turns are dropped; an answer that fills the context by itself
+  // In a conversation, the oldest turns are dropped; an answer that fills the context by itself
   // ends there, so that every answer has an end. For other texts, the same as kStop.
   kForget,
 };
@@ -52,7 +52,7 @@ Result<StopReason> Complete(Session& session, const Tokenizer& tokenizer, Sample
                             std::string_view prompt, const CompletionOptions& options,
                             const TextCallback& on_text);
 
-// The same for the tokens of a prompt; `at_text_start`: their text is empty.
+// Completes the tokens of a prompt; `at_text_start`: their text is empty.
 Result<StopReason> CompleteTokens(Session& session, const Tokenizer& tokenizer, Sampler& sampler,
                                   std::span<const int32_t> prompt, bool at_text_start,
                                   const CompletionOptions& options, const TextCallback& on_text);

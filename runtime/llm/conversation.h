@@ -59,10 +59,10 @@ class Conversation {
   // `options.make_room` is set by the conversation.
   Result<StopReason> Reply(std::string_view user_text, const GenerationOptions& options,
                            Sampler& sampler, const TextCallback& on_text);
-  // The same for a message of any role except an answer's.
+  // Replies to a message of any role except an answer's.
   Result<StopReason> ReplyTo(ChatMessage message, const GenerationOptions& options,
                              Sampler& sampler, const TextCallback& on_text);
-  // The same for the messages as they are; the last one must not be an answer.
+  // Replies to the messages as they are; the last one must not be an answer.
   Result<StopReason> Answer(const GenerationOptions& options, Sampler& sampler,
                             const TextCallback& on_text);
   // Removes the answer at the end and generates another. On an error, the old one is still there.
@@ -125,7 +125,7 @@ class Conversation {
   bool has_forgotten_ = false;
   bool has_just_forgotten_ = false;
 
-  // Of the reply that is being generated.
+  // These belong to the reply that is being generated.
   std::vector<int32_t> prompt_;  // The beginning of the context, up to the answer.
   size_t reserve_ = 0;           // Tokens to keep free for an answer.
   Cut cut_ = Cut::kNothing;

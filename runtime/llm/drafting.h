@@ -65,7 +65,7 @@ class Drafting {
 
   const DraftOptions options_;
   std::optional<NgramDrafter> ngrams_;
-  // Of drafts from n-grams, by the number of tokens that were the same before.
+  // How drafts from n-grams are accepted, by the number of tokens that were the same before.
   std::array<Acceptance, 4> ngram_acceptance_;
   std::optional<ModelDrafter> model_;
   Acceptance model_acceptance_;
@@ -76,7 +76,7 @@ class Drafting {
   std::vector<int32_t> tokens_;  // The last draft, with room for the longest.
 
   // What is to be judged: drafts that were not run, too.
-  size_t judged_position_ = 0;  // Of the next token in its context.
+  size_t judged_position_ = 0;  // The next token's position in its context.
   std::span<const int32_t> judged_;
   Acceptance* judged_acceptance_ = nullptr;
 };

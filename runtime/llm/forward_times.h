@@ -22,7 +22,7 @@ class ForwardTimes {
   Duration Patience(bool has_prompt) const;
   // How many tokens of prompts are run while others decode.
   size_t prompt_tokens() const { return prompt_tokens_; }
-  // Of Forwards of single tokens and drafts.
+  // The times of Forwards of single tokens and drafts.
   const RowCosts& costs() const { return costs_; }
 
  private:

@@ -27,7 +27,7 @@ enum class StopReason : uint8_t {
 // for it.
 Result<StopReason> Generate(Turn& turn, const GenerationOptions& options, Sampler& sampler,
                             const TokenCallback& on_token);
-// The same in a turn of its own.
+// Generates in a turn of its own.
 Result<StopReason> Generate(Session& session, const GenerationOptions& options, Sampler& sampler,
                             const TokenCallback& on_token);
 

@@ -34,7 +34,7 @@ Result<size_t> ModelDrafter::Run(std::span<const int32_t> context, Sampler& samp
                                           .reserved_tokens = context.size() + draft.size()},
                                          /*cancel=*/nullptr));
   tokens_.assign(context.begin(), context.end());
-  // Of an accepted draft, the last token is run again with the next one.
+  // After an accepted draft, its last token is run again with the next one.
   constexpr size_t kUsualPending = 2;
   const bool is_usual = context.size() - num_cached <= kUsualPending;
   const auto begin = scheduler_.Now();

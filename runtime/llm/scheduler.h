@@ -37,9 +37,9 @@ class Scheduler {
 
   struct Stats {
     uint64_t num_forwards = 0;
-    size_t num_tokens = 0;         // That were run, drafts included.
-    size_t num_shared_tokens = 0;  // That were found in another session's sequence.
-    // That sequences have now; a token that two of them share counts twice.
+    size_t num_tokens = 0;         // Tokens that were run, drafts included.
+    size_t num_shared_tokens = 0;  // Tokens that were found in another session's sequence.
+    // Tokens that sequences have now; a token that two of them share counts twice.
     size_t num_kept_tokens = 0;
   };
 

@@ -90,7 +90,7 @@ class SequenceSlots {
   // What a slot has of the beginning of some tokens.
   struct Match {
     size_t num_equal = 0;   // Tokens that are the same.
-    size_t num_tokens = 0;  // Of these, the first ones that a sequence can begin with.
+    size_t num_tokens = 0;  // The first ones of these, which a sequence can begin with.
   };
 
   // What any slot has of the request's tokens, and which one has most.
@@ -119,7 +119,7 @@ class SequenceSlots {
   TokenModel& model_;
   std::vector<Slot> slots_;
   uint64_t num_uses_ = 0;
-  uint64_t least_worth_ = 0;  // Of the last slot whose tokens were given up for others.
+  uint64_t least_worth_ = 0;  // The worth of the last slot whose tokens were given up for others.
   size_t shared_tokens_ = 0;
 };
 

@@ -25,7 +25,7 @@ struct SessionStats {
   size_t dropped_tokens = 0;     // By Drop and DropHalfBehind.
   size_t decoding_forwards = 0;  // Forwards that computed decoded tokens.
   size_t drafted_tokens = 0;     // Drafts that the model ran.
-  size_t accepted_tokens = 0;    // Those of them that it would have generated.
+  size_t accepted_tokens = 0;    // Drafts that it would have generated.
   // Generated tokens that the constraint gave no choice of.
   size_t forced_tokens = 0;
   // Estimate of decode_time without drafts, for what was decoded.

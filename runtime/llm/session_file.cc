@@ -36,7 +36,7 @@ struct SessionMetadata {
   std::span<const int32_t> tokens;
   std::span<const MessageBytes> messages;
   std::string_view texts;
-  std::string_view fields;  // Of all messages, each ended by a zero byte; empty: none has any.
+  std::string_view fields;  // All messages' fields, each ended by a zero byte; empty: none has any.
 };
 
 // Takes arrays from the beginning of bytes. If they have too few, the array is empty and is_short()

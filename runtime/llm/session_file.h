@@ -24,14 +24,14 @@ enum class SessionContent : uint8_t {
 Status SaveSession(const std::string& path, SessionContent content,
                    const ConversationState& conversation, Turn& turn, size_t num_tokens,
                    Engine& engine);
-// The same in a turn of its own.
+// Saves a session in a turn of its own.
 Status SaveSession(const std::string& path, SessionContent content,
                    const ConversationState& conversation, Session& session, size_t num_tokens,
                    Engine& engine);
 
 struct LoadedSession {
   ConversationState conversation;
-  std::vector<int32_t> tokens;  // Of the context.
+  std::vector<int32_t> tokens;  // The context's tokens.
   // Why the context must be read again, as the end of a sentence: "its KV cache has the type f16".
   // Empty: the session has the context.
   std::string why_read_again;
@@ -44,11 +44,11 @@ struct LoadedSession {
 // context is empty.
 Result<LoadedSession> LoadSession(const std::string& path, SessionContent content, Engine& engine,
                                   Turn& turn);
-// The same in a turn of its own.
+// Loads a session in a turn of its own.
 Result<LoadedSession> LoadSession(const std::string& path, SessionContent content, Engine& engine,
                                   Session& session);
 
-// The same for a conversation and its session. Only what the context has of the current messages is
+// Saves a conversation and its session. Only what the context has of the current messages is
 // saved: tokens of a turn that was dropped, or of another conversation, are not.
 Status SaveConversation(const std::string& path, const Conversation& conversation, Engine& engine);
 // Returns LoadedSession::why_read_again. If it fails, the messages have not changed.

@@ -47,7 +47,7 @@ struct RopeScaling {
 enum class HiddenAct : uint8_t {
   kSilu,
   kGeluTanh,  // Hendrycks and Gimpel 2016, the approximation by tanh.
-  kGelu,      // The same with the error function.
+  kGelu,      // Hendrycks and Gimpel 2016, with the error function.
   // The next ones only where there is no gate, and act(up) is what the second matrix multiplies.
   kRelu2,  // The square of the positive part (So et al. 2021).
   kXielu,  // Huang and Schlag 2024, with numbers of each layer.
@@ -55,15 +55,15 @@ enum class HiddenAct : uint8_t {
 
 // Where the norms of a block (attention, feed-forward) are.
 enum class NormPlacement : uint8_t {
-  kBefore,          // Of its input.
-  kAfter,           // Of its output, before it is added to the hidden state.
+  kBefore,          // The block's input is normalized.
+  kAfter,           // The block's output is normalized, before it is added to the hidden state.
   kBeforeAndAfter,  // Both.
 };
 
 // What makes a router's scores of its products.
 enum class ScoringFunc : uint8_t {
   kSoftmax,  // Over all experts.
-  kSigmoid,  // Of each. norm_topk_prob then divides by the sum plus 1e-6.
+  kSigmoid,  // For each by itself. norm_topk_prob then divides by the sum plus 1e-6.
 };
 
 // How many numbers of its own kXielu has in each layer.
@@ -137,7 +137,7 @@ struct ModelConfig {
   NormPlacement norm_placement = NormPlacement::kBefore;
   // If it is not 0, a score s becomes cap * tanh(s / cap) before the softmax.
   float attn_logit_softcapping = 0.0f;
-  float final_logit_softcapping = 0.0f;  // The same for logits.
+  float final_logit_softcapping = 0.0f;  // Caps logits alike.
   uint32_t rotary_dim = 0;               // rotary_channels(), or 0 for all of a head.
   // All heads of queries are normalized together before rope, and all heads of keys.
   bool joint_qk_norm = false;

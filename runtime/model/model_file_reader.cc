@@ -100,7 +100,7 @@ class FieldReader {
   }
 
   const flatbuffers::Table& table_;
-  flatbuffers::voffset_t offset_ = 2 * sizeof(flatbuffers::voffset_t);  // Of the first field.
+  flatbuffers::voffset_t offset_ = 2 * sizeof(flatbuffers::voffset_t);  // The first field's.
 };
 
 FileRange ToRange(const schema::ByteRange* range) {

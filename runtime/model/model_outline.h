@@ -15,7 +15,7 @@ struct ModelOutline {
   TensorLayout embedding;
   // The table of per-layer inputs; without rows if the model has none.
   TensorLayout per_layer_embedding;
-  std::vector<TensorLayout> matrices;  // Those that products use, in a forward pass's order.
+  std::vector<TensorLayout> matrices;  // Matrices that products use, in a forward pass's order.
   uint64_t metadata_bytes = 0;         // In the model file; mostly the tokenizer.
   bool file_is_mappable = true;
   uint64_t file_bytes = 0;

@@ -147,8 +147,8 @@ PathContents InspectFolder(const fs::path& folder) {
   return {.kind = ContentKind::kHuggingFaceFolder, .checkpoint = folder.string()};
 }
 
-// The same as InspectPath, but says that the weights of a folder with config.json are missing, or
-// which GGUF files it has instead.
+// Does what InspectPath does, but says that the weights of a folder with config.json are missing,
+// or which GGUF files it has instead.
 PathContents InspectInsteadOfModel(const std::string& path) {
   PathContents contents = InspectPath(path);
   if (contents.kind != ContentKind::kHuggingFaceFolder || HasWeights(path)) return contents;

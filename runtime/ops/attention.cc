@@ -17,7 +17,7 @@ using attention::HeadQueries;
 constexpr size_t kTileQueries = 64;
 constexpr size_t kMinTileQueries = 16;
 static_assert(kTileQueries <= attention::kMaxRows && kMinTileQueries <= attention::kMaxRows);
-// Of arrays in the scratch.
+// The alignment of arrays in the scratch.
 constexpr size_t kAlignment = 64;
 // With fewer multiplications than this, waking other threads costs more than it gains.
 constexpr size_t kSerialMultiplications = 32 * 1024;
@@ -112,7 +112,7 @@ size_t SpanFloats(const AttentionShape& shape, const AttentionRows& rows) {
 struct TaskTotals {
   size_t num_tasks = 0;
   size_t multiplications = 0;
-  bool has_spans_to_combine = false;  // Of a run with more than one span.
+  bool has_spans_to_combine = false;  // Whether a run has more than one span.
 };
 
 // Divides the runs into tasks; `partials` is where those of all spans are placed.

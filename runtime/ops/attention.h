@@ -26,7 +26,7 @@ struct AttentionShape {
 
 // Rows at consecutive positions of one sequence, and their results.
 struct AttentionRows {
-  KvPageTable table;  // Of the sequence, up to the last row's position at least.
+  KvPageTable table;  // The sequence's pages, up to the last row's position at least.
   size_t first_position = 0;
   size_t num_rows = 0;
   const float* queries = nullptr;  // Row r at r * query_stride: [num_attention_heads][head_dim].
@@ -37,9 +37,9 @@ struct AttentionRows {
 
 // How much is attended to at once, at most.
 struct AttentionLimits {
-  size_t rows = 0;  // Of all runs together.
+  size_t rows = 0;  // Rows of all runs together.
   size_t runs = 1;
-  size_t context_tokens = 0;  // Of each run's sequence.
+  size_t context_tokens = 0;  // The most tokens of a run's sequence.
 };
 
 // Bytes of scratch that Attention needs within `limits`, for `num_threads` threads and any window.

@@ -102,7 +102,7 @@ struct HeadCache {
   const void* values = nullptr;         // The same shape.
   const float* key_scales = nullptr;    // [num_rows]
   const float* value_scales = nullptr;  // [num_rows]
-  // Of this head; null if no score lacks anything, or all scores of a query lack the same.
+  // This head's; null if no score lacks anything, or all scores of a query lack the same.
   KeyOffsets key_offsets;
   size_t rotary_dim = 0;
   KvPageTable table;
@@ -116,7 +116,7 @@ struct Block {
         begin(begin_position - page_position),
         end(end_position - page_position) {}
 
-  size_t page_position;  // Of the page's first row.
+  size_t page_position;  // The position of the page's first row.
   size_t page_row;
   size_t begin;  // Rows of the page, at most kBlockTokens.
   size_t end;

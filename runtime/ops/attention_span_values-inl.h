@@ -36,7 +36,7 @@ struct ValueTile {
   const Block& block;
   size_t first_query;
   size_t head_dim;
-  const T* values;     // Of the block's page: [kBlockTokens][head_dim]
+  const T* values;     // The block's page: [kBlockTokens][head_dim]
   const T* next_keys;  // To prefetch.
   float* partials;
 

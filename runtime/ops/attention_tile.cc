@@ -294,7 +294,7 @@ void MergeSpan(const TileWorkspace& workspace, size_t head_dim) {
   const size_t num_lanes = workspace.num_lanes;
   const TileSums& next = workspace.span;
   const TileSums& merged = workspace.merged;
-  // Of each lane, in arrays that the next span's first block computes anew.
+  // The factors of lanes are in arrays that the next span's first block computes anew.
   float* const old_factors = workspace.rescales;
   float* const next_factors = next.largest;
   for (size_t lane = 0; lane < num_lanes; lane += kLanes) {

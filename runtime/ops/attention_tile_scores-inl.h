@@ -114,7 +114,7 @@ HWY_INLINE void ScorePanelF32(const TileWorkspace& workspace, size_t lane, size_
   }
 }
 
-// The same for int8 keys; the scales of the page's keys begin at `key_scales`.
+// Computes the scores of int8 keys; the scales of the page's keys begin at `key_scales`.
 template <size_t kVectors>
 HWY_INLINE void ScorePanelInt8(const TileWorkspace& workspace, size_t lane, size_t head_dim,
                                const int8_t* HWY_RESTRICT page,

@@ -204,7 +204,7 @@ HWY_INLINE void AddInt8ValuesTile(
   }
 }
 
-// The same as AddValuesPanel, for weights that are digits and `quads` of InterleaveValues.
+// Does what AddValuesPanel does, for weights that are digits and `quads` of InterleaveValues.
 template <size_t kVectors>
 HWY_INLINE void AddInt8ValuesPanel(const TileWorkspace& workspace, size_t lane, size_t head_dim,
                                    const int8_t* quads, const Block& block, bool is_first) {

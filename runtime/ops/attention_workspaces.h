@@ -97,8 +97,8 @@ struct TileWorkspace {
   float* queries;          // kF32, kF16: [head_dim][num_lanes], times score_scale.
   int8_t* int8_queries;    // kInt8: [head_dim / 4, rounded up][num_lanes][4]
   float* scores;           // [kBlockTokens][num_lanes]; later the weights exp(score - largest).
-  TileSums span;           // Of this span's positions.
-  TileSums merged;         // Of all spans before it.
+  TileSums span;           // Sums over this span's positions.
+  TileSums merged;         // Sums over all spans before it.
   float* floats;           // A block's keys or values: [kBlockTokens][head_dim] as floats, or int8
                            // values as InterleaveValues orders them.
   float* query_scales;     // kInt8: [num_lanes], times score_scale.

@@ -90,7 +90,7 @@ HWY_INLINE VI32 DotQuads(DI32 di32, VBiased biased, VI8 bytes, VI32 sum) {
 }
 
 #if CRIA_OPS_IS_ARM_DOT_TARGET
-// The same with the four bytes in lane kLane of `quads` for every lane.
+// Takes the four bytes in lane kLane of `quads` for every lane.
 template <size_t kLane, class VI8, class VI32>
 HWY_INLINE VI32 DotQuadsByLane(VI8 bytes, VI8 quads, VI32 sum) {
   return VI32(vdotq_laneq_s32(sum.raw, bytes.raw, quads.raw, static_cast<int>(kLane)));

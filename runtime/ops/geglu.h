@@ -8,7 +8,7 @@ namespace cria::ops {
 // normal distribution's function (Hendrycks and Gimpel 2016). `output` may be `gate`.
 void GeGlu(const float* gate, const float* up, size_t size, float* output);
 
-// The same with the approximation of the same paper,
+// GeGLU with the approximation of the same paper,
 // gelu(x) = x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))).
 void GeGluTanh(const float* gate, const float* up, size_t size, float* output);
 

@@ -11,7 +11,7 @@ struct KvRowMove {
   size_t source_row = 0;
   size_t target_row = 0;  // At most source_row, unless the rows do not overlap.
   size_t num_rows = 0;
-  // Of the first row after the move. The rows are those of one page before and after it.
+  // The first row's position after the move. The rows are in one page before and after it.
   size_t position = 0;
   size_t distance = 0;  // The rows' new positions are less by this.
 };

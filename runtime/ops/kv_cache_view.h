@@ -52,8 +52,8 @@ struct TurnedPair {
 struct KeyOffsets {
   static constexpr size_t kMaxTurnedPairs = 8;
 
-  // Of the first page, [num_key_value_heads][head_dim]: between its two middle rows, and the change
-  // from row to row. Null: nothing is subtracted.
+  // The first page's offsets, [num_key_value_heads][head_dim]: between its middle rows, and the
+  // change from row to row. Null: nothing is subtracted.
   const float* middles = nullptr;
   const float* slopes = nullptr;
   // The layer's rope table, [positions][half of the channels that are rotated]; null: there is no

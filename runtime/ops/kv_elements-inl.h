@@ -49,7 +49,7 @@ HWY_INLINE hn::VFromD<D> LoadFloats(D d, const int8_t* p) {
   return hn::ConvertTo(d, hn::PromoteTo(di32, hn::LoadU(hn::Rebind<int8_t, D>(), p)));
 }
 
-// The same for the first `count` elements, which are fewer than a vector; the other lanes are 0.
+// Loads the first `count` elements, which are fewer than a vector; the other lanes are 0.
 template <class D>
 HWY_INLINE hn::VFromD<D> LoadFloatsN(D d, const float* p, size_t count) {
   return hn::LoadN(d, p, count);

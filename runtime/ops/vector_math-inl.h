@@ -57,7 +57,7 @@ HWY_INLINE V ExpOfNonPositive(D d, V x) {
   return hn::IfThenZeroElse(hn::Lt(x, lowest_argument), hn::Mul(p, power));
 }
 
-// The same for every x: infinity from 88.37 (just below ln(2^128)).
+// e^x for every x: infinity from 88.37 (just below ln(2^128)).
 template <class D, class V = hn::VFromD<D>>
 HWY_INLINE V Exp(D d, V x) {
   const V highest_argument = hn::Set(d, 88.37f);

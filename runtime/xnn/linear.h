@@ -77,7 +77,7 @@ class Linear {
   // Multiplies the first `rows` rows by `packed`: the PackedBytes that Pack packed on a processor
   // with this layout. Allocates nothing.
   Status Run(std::span<const std::byte> packed, size_t rows, const ThreadPool& pool);
-  // The same for groups of rows with a matrix of their own each. The groups follow one another
+  // Multiplies groups of rows with a matrix of their own each. The groups follow one another
   // from the first row on.
   Status RunGroups(std::span<const ops::RowGroup> groups, const ThreadPool& pool);
 
@@ -104,7 +104,7 @@ class Linear {
   // outputs are one slice.
   size_t num_slices_ = 1;
   uint64_t packed_bytes_ = 0;
-  size_t slice_bytes_ = 0;  // Of packed weights, in all slices but the last one.
+  size_t slice_bytes_ = 0;  // Bytes of packed weights in each slice but the last one.
   std::vector<std::unique_ptr<Operator>> slices_;
   std::unique_ptr<Operator> last_slice_;  // Null if the last slice is as large as the others.
   // Null if XNNPACK is used; otherwise, there are no operators.

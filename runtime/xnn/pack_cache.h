@@ -42,7 +42,7 @@ class PackCache {
     uint64_t bytes = 0;
     std::string model_name;
     std::string digest;  // The model's, as DigestText returns it; empty if it cannot be read.
-    uint8_t layer_schemes = 0;  // Those of PackedIdentity.
+    uint8_t layer_schemes = 0;  // PackedIdentity's layer_schemes.
     // Why it cannot be used here; empty if it can.
     std::string defect;
   };

@@ -71,7 +71,7 @@ Result<PackedWeights> PackedWeights::Map(const ModelFile& model, const PackedFil
   }
   if (!model.is_mappable()) return weights;
   for (size_t i = 0; i < layouts.size(); ++i) {
-    // Of the experts, only those that a token chooses are read.
+    // Only the experts that a token chooses are read.
     if (layouts[i].num_parts > 1) platform::ExpectUseInNoOrder(weights.matrices_[i]);
   }
   return weights;

@@ -35,7 +35,7 @@ uint64_t PackedPartStride(const TensorLayout& layout, uint64_t part_bytes);
 // equally many bytes apart.
 Result<uint64_t> PackedBytes(const TensorLayout& layout);
 
-// The same for every matrix of a model.
+// Returns the bytes of every matrix of a model.
 Result<std::vector<uint64_t>> PackedBytes(std::span<const TensorLayout> layouts);
 
 // Packs all of `weights`, which have one part, into `packed`, which must be exactly PackedBytes of

@@ -208,7 +208,7 @@ TEST_F(MemoryLimit, OfAControlGroup) {
     GTEST_SKIP() << "no process can be moved into a control group here";
   }
   ExpectRan(group.Run(RunArguments()));
-  // The same with every page of the KV cache touched.
+  // This run touches every page of the KV cache.
   const RunResult filled =
       group.Run(model_->Arguments("bench", WithContext({"--memory"}, kContext)));
   EXPECT_EQ(filled.exit_code, 0) << filled.error;

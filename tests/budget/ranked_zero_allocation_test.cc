@@ -1,4 +1,4 @@
-// The same for ranks: once they have loaded their parts of a model, none asks for memory.
+// Once ranks have loaded their parts of a model, none of them asks for memory.
 
 #include <gtest/gtest.h>
 

@@ -76,7 +76,7 @@ TEST_F(ChatFileTest, HasNothingOfAnotherChatInTheSameContext) {
   const std::string shared_beginning = cria::support::ReadFile(path_);
   EXPECT_THAT(shared_beginning, Not(HasSubstr("Ann")));
 
-  // The same as without the other chat, but for what the chats have in common.
+  // As much is read as without the other chat, but for what the chats have in common.
   const ModelPtr later = LoadModel();
   const ChatPtr loaded = Load(later, true);
   const Answer answer = Send(loaded, kQuestion);

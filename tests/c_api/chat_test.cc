@@ -129,7 +129,7 @@ TEST_F(ChatTest, OptionsMayChangeBetweenMessages) {
   const Answer answer = Send(chat, "Hello!");
   EXPECT_EQ(answer.result.generated_tokens, 3u);
   EXPECT_EQ(answer.result.stop_reason, CRIA_STOP_MAX_TOKENS);
-  // Those of the defaults: no limit.
+  // The default options have no limit.
   ASSERT_EQ(cria_chat_set_options(chat.get(), nullptr), CRIA_OK);
   EXPECT_EQ(Send(chat, "Hello!").result.stop_reason, CRIA_STOP_END);
 }

@@ -248,7 +248,7 @@ TEST_F(GenerationTest, ProgressOfAPromptIsTold) {
     EXPECT_EQ(progress[i].second, total);
   }
   EXPECT_EQ(progress.back().first, total);
-  // Of what the context holds, nothing is read again.
+  // Nothing that the context holds is read again.
   told = {};
   ASSERT_EQ(complete(), CRIA_OK);
   EXPECT_EQ(told.progress[0].first, total - 1);
@@ -285,7 +285,7 @@ TEST_F(GenerationTest, LogitsOfAChatFollowItsMessages) {
   Send(chat, kQuestion);
   next();
   EXPECT_EQ(count, logits.size());
-  // The same as those of the text that the template makes.
+  // They are the logits of the text that the template makes.
   const std::string text = std::string("<|im_start|>user\n") + kQuestion +
                            "<|im_end|>\n<|im_start|>assistant\n" + kAnswer + "<|im_end|>\n";
   std::vector<float> of_text(1536);

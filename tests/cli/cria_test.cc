@@ -159,7 +159,7 @@ TEST_F(CriaProgram, StopStringsAndBiasesReachTheRun) {
   const auto stopped = run({"--stop", "never in this text", "--stop", std::string(1, *found)});
   EXPECT_EQ(stopped["stop_reason"], "stop_string");
   EXPECT_EQ(stopped["text"], std::string(text.begin(), found));
-  // Of two tokens with high biases, the one with the higher bias is forbidden.
+  // Two tokens have high biases, and the one with the higher bias is forbidden.
   const auto bias = [](const char* character, const std::string& addend) {
     const RunResult tokens =
         Cria({"tokenize", "-m", ModelPath(), "--json", "--ids", "-p", character});
@@ -345,7 +345,7 @@ TEST_F(CriaProgram, APromptThatCannotFitTakesLittleMemory) {
   };
   const RunResult shortest = run("a");
   EXPECT_EQ(shortest.exit_code, 0) << shortest.error;
-  // Of a text that is a little too long, the tokens are counted.
+  // The tokens of a text that is a little too long are counted.
   constexpr size_t kCountedBytes = 65536;
   const RunResult one_word = run(std::string(kCountedBytes, 'q'));
   ExpectError(one_word, "more than 64 tokens, which do not fit into the context");

@@ -57,7 +57,7 @@ class FamiliesTest : public ::testing::Test {
   void ExpectFactor(const std::string& name, double factor) {
     ExpectChanged(name, [=](double stored, size_t) { return stored * factor; });
   }
-  // Of a norm that multiplies by one more than its weight.
+  // Expects a norm that multiplies by one more than its weight.
   void ExpectNorm(const std::string& name, double factor) {
     ExpectChanged(name, [=](double stored, size_t) { return (1.0 + stored) * factor; });
   }

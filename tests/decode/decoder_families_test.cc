@@ -22,15 +22,15 @@
 namespace cria {
 namespace {
 
-// Of a text of SomeIds: the mean of the negative log-likelihoods of all tokens but the first, and
+// For a text of SomeIds: the mean of the negative log-likelihoods of all tokens but the first, and
 // some logits after the last.
 struct Prediction {
   double negative_log_likelihood;
-  float logits[5];  // Of tokens 0, 70, 140, 210 and 280.
+  float logits[5];  // The logits of tokens 0, 70, 140, 210 and 280.
 };
 struct FamilyPredictions {
   const char* name;
-  // Of 24 tokens, within the trained context of longrope, and of 100, beyond it. Both are longer
+  // For 24 tokens, within the trained context of longrope, and for 100, beyond it. Both are longer
   // than the windows.
   Prediction predictions[2];
 };

@@ -180,7 +180,7 @@ TEST(KvPagesTest, KeptPagesThatAreDroppedNeedFreePages) {
   EXPECT_EQ(pages->num_tokens(b), 4 * kPage);
   EXPECT_EQ(TableOf(pages, b), TableOf(pages, a));
   EXPECT_EQ(pages->num_free(), 1u);
-  // Of the shared pages, only the last one is still needed: a copy of it.
+  // Only the last one of the shared pages is still needed: a copy of it.
   EXPECT_THAT(MovesOf(pages, pages->Drop(b, 0, 3 * kPage)),
               ElementsAre(PageMove{3, 4, 0, 64, 192}));
   EXPECT_THAT(TableOf(pages, b), ElementsAre(4));

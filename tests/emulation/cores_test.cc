@@ -1,4 +1,4 @@
-// That the emulated cores are what they are called, so that the tests that run on each of them run
+// Checks that the emulated cores are what they are called, so that the tests on each of them run
 // different kernels; and a line that tells what each core has. Which kernels of XNNPACK it runs,
 // xnnpack_kernels_test.py tells by name.
 

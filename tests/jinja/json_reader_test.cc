@@ -219,7 +219,8 @@ TEST(JsonReaderTest, AgreesWithAnotherReader) {
     Context context(Limits{}, nullptr);
     const auto expected = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
     const auto value = ReadJson(context, text);
-    // That one refuses halves of surrogate pairs and numbers beyond a double, which do not occur.
+    // The other reader refuses halves of surrogate pairs and numbers beyond a double, which do not
+    // occur.
     ASSERT_EQ(value.has_value(), !expected.is_discarded()) << text;
     if (!value) continue;
     ++accepted;

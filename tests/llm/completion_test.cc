@@ -144,7 +144,7 @@ TEST_F(CompletionTest, ThePromptIsReadBeforeTheFirstText) {
   };
   ExpectEnds("Who?", options, StopReason::kStopToken, "Hello.");
   EXPECT_EQ(calls, 1u);
-  // Of one that cannot be read, nothing is said.
+  // Nothing is said of a prompt that cannot be read.
   EXPECT_FALSE(Say(std::string(500, 'x'), options));
   EXPECT_EQ(calls, 1u);
 }

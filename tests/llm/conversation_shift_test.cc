@@ -44,7 +44,7 @@ class ConversationShiftTest : public ConversationTest {
   }
 };
 
-// Of the frame of ChatML, what a further turn adds to its question and answer.
+// What a further turn adds to its question and answer in the frame of ChatML.
 constexpr size_t kFrame = std::string_view(
                               "B"
                               "user\n"

@@ -254,7 +254,7 @@ TEST_F(ConversationTest, GeneratesAnAnswerAgain) {
   EXPECT_EQ(heard(), "Good day.");
   EXPECT_EQ(MessagesOf(conversation),
             (Messages{{"system", "Be brief."}, {"user", "Hi!"}, {"assistant", "Good day."}}));
-  // Of the question, only the last token is run again.
+  // Only the last token of the question is run again.
   EXPECT_EQ(model_.tokens_run() - run, 1 + answer_.size());
 }
 
@@ -343,7 +343,7 @@ TEST_F(ConversationTest, LogitsAreThoseOfTheNextToken) {
     ASSERT_TRUE(logits) << logits.error().message();
     EXPECT_EQ(logits->front()[static_cast<size_t>(token)], 8.0f);
   };
-  // That an answer begins with.
+  // An answer begins with this token.
   expect_next(ByteToken('H'));
   EXPECT_EQ(conversation.messages().size(), 1u);
   ASSERT_TRUE(conversation.Answer(Options(), *sampler_, Listener()));

@@ -102,7 +102,7 @@ double Excess(const Counts& counts, const Probabilities& paths, size_t num_draws
   EXPECT_EQ(num_counted, num_draws) << "a text that has no probability was chosen";
   if (rare_expected > 0.0) add(rare_count, rare_expected);
   EXPECT_GT(degrees, 8.0) << "the model is too sure of its tokens for this test";
-  constexpr double kQuantile = 3.719;  // Of the normal distribution.
+  constexpr double kQuantile = 3.719;  // A quantile of the normal distribution.
   const double variance = 2.0 / (9.0 * degrees);
   return statistic - degrees * std::pow(1.0 - variance + kQuantile * std::sqrt(variance), 3);
 }

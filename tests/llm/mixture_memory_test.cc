@@ -1,4 +1,4 @@
-// Of a mixture's experts, a token reads only those that it chooses: no other page of them is
+// A token reads only the experts of a mixture that it chooses: no other page of them is
 // touched, and none is read from the disk. So the model runs with less memory than it has weights.
 
 #include <fcntl.h>

@@ -93,7 +93,7 @@ TEST(ModelDrafterTest, DraftsWhatItsModelGenerates) {
   EXPECT_EQ(scripted.Draft(Counting(20), draft), 5u);
   EXPECT_EQ(draft, Expected(Counting(20), 5));
   EXPECT_EQ(model.tokens_run(), 20u + 4u);
-  // Of the next context, three tokens of the draft were right and one was wrong.
+  // The next context has three tokens of the draft, which were right, and not the fourth.
   Tokens context = Counting(20);
   context.insert(context.end(), draft.begin(), draft.begin() + 3);
   context.push_back(0);
@@ -212,7 +212,7 @@ TEST(ModelDraftsTest, AModelThatIsAlwaysWrongIsSeldomAsked) {
 // How many times as fast a text of 280 tokens is with a draft model of a tenth of the time, which
 // is right with this probability, where rows cost what they cost on an x86-64 processor.
 double SimulatedGain(double probability) {
-  // Of Forwards of 0, 1, … rows, to one row's.
+  // The costs of Forwards of 0, 1, … rows, in relation to one row's.
   constexpr std::array<double, 10> kCosts = {0, 1.0, 1.09, 1.29, 1.76, 1.77, 1.78, 2.0, 2.16, 2.3};
   constexpr size_t kSimulatedContext = 512;
   const auto draft_script = [probability](std::span<const int32_t> context) {

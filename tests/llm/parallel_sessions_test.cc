@@ -32,7 +32,7 @@ constexpr size_t kKeptTokens = 8;
 struct Step {
   Tokens prompt;
   size_t drop_first = 0;
-  size_t drop_count = 0;  // Of tokens of the prompt, after it was read; 0: none.
+  size_t drop_count = 0;  // Tokens of the prompt, after it was read; 0: none.
   size_t max_tokens = 0;
   bool is_cancelled = false;
   bool goes_on_from_file = false;  // Saved after the answer, and continued by another session.

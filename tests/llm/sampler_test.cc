@@ -120,7 +120,7 @@ TEST(SamplerTest, TopKKeepsTheKMostLikely) {
   EXPECT_EQ(Support(options, logits), (Ids{0, 1, 2, 3, 4}));
   options.top_k = 100;
   EXPECT_EQ(Support(options, logits), (Ids{0, 1, 2, 3, 4}));
-  // Of equals, those with the lower ids stay.
+  // Equal tokens with the lower ids stay.
   options.top_k = 2;
   EXPECT_EQ(Support(options, {1.0f, 1.0f, 1.0f, 1.0f}), (Ids{0, 1}));
 }

@@ -38,8 +38,8 @@ class SessionCheckpointTest : public testing::TestWithParam<LayersCase> {
 
     Session session;
     Tokens text;
-    size_t turn_begin = 0;  // Of the last turn, in the text.
-    size_t prompt_end = 0;  // Of the last question.
+    size_t turn_begin = 0;  // The last turn's, in the text.
+    size_t prompt_end = 0;  // The last question's.
   };
 
   static Tokens Message(size_t count) {

@@ -84,7 +84,7 @@ TEST_F(SessionShiftTest, ShiftingInPartsIsTheSameAsInOneGo) {
 }
 
 TEST_F(SessionShiftTest, StopTokensAreSeenAroundAShift) {
-  // Of these, the third is chosen by a full context; the fourth by the first that was shifted.
+  // The third of these is chosen by a full context; the fourth by the first that was shifted.
   const Tokens all = ExpectedShifting(Counting(30), 40, 4);
   for (size_t place = 2; place < all.size(); ++place) {
     SCOPED_TRACE(place);

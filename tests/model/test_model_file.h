@@ -16,8 +16,8 @@ struct TestModelFile {
   std::string producer = "a test";
   std::string name = "tiny";
   std::vector<std::string> required_features;
-  ModelConfig config;  // Of its kinds of layers, only the first is written, in the oldest fields.
-  uint8_t rope_scaling_type = 0;        // As in the schema, and in place of the first kind's type.
+  ModelConfig config;             // Only the first kind of layers is written, in the oldest fields.
+  uint8_t rope_scaling_type = 0;  // As in the schema, and in place of the first kind's type.
   bool rope_scaling_is_absent = false;  // Its table is there, but none of its fields.
   // The fields of these names, which are written if they are not empty.
   std::vector<LayerKind> layer_kinds;
@@ -63,7 +63,7 @@ struct TestModelOptions {
   // A tied head is stored only if this differs from the embedding's scheme.
   Scheme head = Scheme::kQc8w;
   size_t block_size = 32;
-  bool biases_and_norms = false;  // Of every kind.
+  bool biases_and_norms = false;  // Whether there are all kinds of them.
 };
 
 // A valid model with two layers, eight pieces and random weights.

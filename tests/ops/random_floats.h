@@ -16,7 +16,7 @@ inline std::vector<float> RandomFloats(size_t size, unsigned seed, float deviati
   return values;
 }
 
-// The same as RandomFloats(size, seed). The numbers of each seed are kept, because setting up a
+// Returns RandomFloats(size, seed). The numbers of each seed are kept, because setting up a
 // generator takes longer than making a short row, and tests make millions of rows of the same few
 // thousand seeds.
 inline std::vector<float> RandomRow(size_t size, size_t seed) {

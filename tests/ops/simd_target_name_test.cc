@@ -11,7 +11,7 @@
 namespace cria::ops {
 namespace {
 
-// Those that ops/simd_targets.h leaves.
+// The targets are those that ops/simd_targets.h leaves.
 TEST(SimdTargetName, IsOneThatTheOperatorsAreCompiledFor) {
 #if defined(__x86_64__)
   EXPECT_THAT(SimdTargetName(), testing::AnyOf("SSE2", "AVX2", "AVX3_DL"));

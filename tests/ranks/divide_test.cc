@@ -221,7 +221,7 @@ TEST(Divide, SinksAreRefusedByName) {
   EXPECT_TRUE(shares.error().message().contains("models with attn_sinks"));
 }
 
-// Of every model that can be divided, each part belongs to a rank, each rank gets a part, query
+// In every model that can be divided, each part belongs to a rank, each rank gets a part, query
 // heads are where their keys are, and all ranks have as many query heads for each head of keys.
 TEST(Divide, IsCompleteForRandomModels) {
   std::mt19937 random(1);

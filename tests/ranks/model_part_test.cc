@@ -176,7 +176,7 @@ class PartsOfModels : public testing::TestWithParam<Scheme> {};
 
 TEST_P(PartsOfModels, HaveTheirRowsAndColumns) {
   const ConvertOptions conversion = {.weights = GetParam(), .block_size = 64};
-  // Of the second one, heads have 10 channels; the third one's channels are no multiples of 32. The
+  // Heads of the second one have 10 channels; the third one's channels are no multiples of 32. The
   // others are mixtures, one with dense layers and a shared expert, one with joint norms, and two
   // with short convolutions, one of which has biases.
   const ConvertedModel models[] = {

@@ -51,7 +51,7 @@ std::vector<float> SomeValues(size_t rank, size_t count) {
   std::mt19937 random(static_cast<uint32_t>(rank + 1));
   std::normal_distribution<float> normal;
   std::vector<float> values(count);
-  // Of different sizes, so that the order of the additions shows.
+  // The numbers have different sizes, so that the order of the additions shows.
   for (float& value : values) value = normal(random) * std::exp(3.0f * normal(random));
   return values;
 }

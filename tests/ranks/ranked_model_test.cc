@@ -93,7 +93,7 @@ std::shared_ptr<const ConvertedModel> MakeManyHeads(const std::string&, Scheme s
   return std::make_shared<const ConvertedModel>(spec, ConvertOptions{.weights = scheme});
 }
 
-// The same of a family whose heads are normalized together: of the keys that three ranks have, each
+// A family whose heads are normalized together: of the keys that three ranks have, each
 // channel counts once.
 std::shared_ptr<const ConvertedModel> MakeManyOlmo2Heads(const std::string&, Scheme scheme) {
   support::FamilyCheckpoint family = support::FamilyNamed("Olmo2");
@@ -297,7 +297,7 @@ TEST(RankedModel, OnlyCandidatesCrossTheWire) {
     return ranked.boxes().sent_bytes(1) - before;
   };
   static_cast<void>(sent_by_follower({.temperature = 0.0f}));
-  // Of the prompt, only the last token is run again, and its logits are sent as a whole.
+  // Only the last token of the prompt is run again, and its logits are sent as a whole.
   const size_t sums = 11 * layers * 2 * hidden * sizeof(float);
   const size_t prompt_row = rows * sizeof(float);
   EXPECT_EQ(sent_by_follower({.temperature = 0.0f}), sums + prompt_row + 10 * 8);

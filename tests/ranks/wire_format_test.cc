@@ -45,7 +45,7 @@ TEST(WireFormat, F32IsExact) {
   EXPECT_EQ(SentAndReceived(values, WireType::kF32), values);
 }
 
-// Of numbers of any size, also of those that f16 cannot hold.
+// Numbers may have any size, also one that f16 cannot hold.
 TEST(WireFormat, ErrorsAreHalfAStep) {
   for (const size_t count : {1, 31, 32, 33, 1000}) {
     for (const float size : {1e-44f, 1e-38f, 1e-20f, 1e-3f, 1.0f, 1e6f, 1e20f, 1e37f}) {

@@ -85,7 +85,7 @@ TEST(HuggingFaceFamilies, ConvolutionsAreInSomeLayers) {
   EXPECT_TRUE(lfm2.layers.at(1).short_conv);
   EXPECT_FALSE(lfm2.layers.at(2).short_conv);
   const ReferenceConfig other = ModelOf("Lfm2Biases").config;
-  // Of 300, 1.3 times two thirds are 260, or 288 as a multiple of 32.
+  // 1.3 times two thirds of 300 are 260, or 288 as a multiple of 32.
   EXPECT_EQ(other.intermediate_size, 288u);
   EXPECT_FALSE(other.layers.at(3).short_conv);
   EXPECT_EQ(other.layers.at(3).rope_theta, 5e4);
@@ -249,14 +249,15 @@ TEST(ReferenceMixture, AddsWhatTheChosenExpertsWrite) {
   const ReferenceMixture::FindTensor find = [&](const std::string& name, const auto& /*shape*/) {
     return tensors.at(name).data();
   };
-  const double inner = 2.0 * (2.0 / (1.0 + std::exp(-2.0)));  // Of the input 2, for every expert.
+  const double inner =
+      2.0 * (2.0 / (1.0 + std::exp(-2.0)));  // What every expert makes of the input 2.
   const double e = std::exp(2.0);
   const ReferenceMixture whole(config, "", find);
   EXPECT_EQ(whole.ChosenBy({2.0}), (std::vector<size_t>{1, 2}));
   EXPECT_NEAR(whole.Of({2.0}).at(0), inner * (1.0 + 2.0) * e / (1.0 + 2.0 * e), 1e-12);
   config.experts.norm_topk_prob = true;
   EXPECT_NEAR(ReferenceMixture(config, "", find).Of({2.0}).at(0), inner * 1.5, 1e-12);
-  // Of equal ones, the first; a negative input prefers the other one.
+  // The first of equal experts is chosen; a negative input prefers the other one.
   EXPECT_EQ(whole.ChosenBy({-2.0}), (std::vector<size_t>{0, 1}));
 }
 

@@ -48,13 +48,14 @@ struct ReferenceExperts {
   ReferenceExpertNames names = ReferenceExpertNames::kQwen;
   size_t num_experts = 0;  // 0: there are none.
   size_t num_experts_per_tok = 0;
-  size_t intermediate_size = 0;     // Of each.
+  size_t intermediate_size = 0;     // The width of each.
   bool norm_topk_prob = false;      // The weights of those that are chosen have the sum 1.
   bool has_sigmoid_scores = false;  // Instead of a softmax over all experts.
   bool use_expert_bias = false;     // Added to what the experts are chosen by, and to nothing else.
-  double routed_scaling_factor = 1.0;   // Of the weights of those that are chosen.
-  size_t shared_intermediate_size = 0;  // Of the expert that all tokens use; 0: there is none.
-  std::vector<bool> is_dense = {};      // [num_hidden_layers]: the layers without experts.
+  double routed_scaling_factor = 1.0;  // Multiplies the weights of those that are chosen.
+  size_t shared_intermediate_size =
+      0;  // The width of the expert that all tokens use; 0: there is none.
+  std::vector<bool> is_dense = {};  // [num_hidden_layers]: the layers without experts.
   // A dense feed-forward is beside them, and both have norms of their own.
   bool are_beside_mlp = false;
 };
@@ -136,7 +137,7 @@ struct ReferenceConfig {
   bool split_queries = false;      // If they are: only gate_up_proj is.
   ReferenceExperts experts;
   size_t conv_L_cache = 0;  // The taps of short convolutions.
-  bool conv_bias = false;   // Of these and of their projections.
+  bool conv_bias = false;   // They and their projections have biases.
   bool use_attention_gate =
       false;  // What each head of attention writes is multiplied by a sigmoid.
   // q_proj also has gates, behind each head, whose sigmoids multiply what attention writes.
@@ -156,7 +157,7 @@ struct ReferenceConfig {
   ReferenceNames names = ReferenceNames::kLlama;
   // Modules of layers by the names that Llama's class has, and the model's own names of them.
   std::map<std::string, std::string> modules = {};
-  std::string prefix = "model.";  // Of all tensors but the head.
+  std::string prefix = "model.";  // The names of all tensors but the head begin with it.
   int bos_token_id = -1;          // -1: there is none.
   std::vector<int> eos_token_ids;
 

@@ -42,7 +42,7 @@ json RopeScalingFields(const ReferenceRopeScaling& scaling) {
               {"truncate", scaling.truncate}};
     case ReferenceRopeScaling::Type::kLongrope:
     case ReferenceRopeScaling::Type::kProportional:
-      break;  // Of Phi 3 and LFM3, which are not written from a ReferenceConfig.
+      break;  // Phi 3 and LFM3 are not written from a ReferenceConfig.
   }
   throw std::runtime_error("unknown rope scaling");
 }

@@ -38,7 +38,7 @@ void WriteCheckpoint(const reference::ReferenceConfig& config,
                      const std::vector<TensorShape>& tensors, const TensorSource& source,
                      const std::filesystem::path& directory, const CheckpointFormat& format);
 
-// The same for a model in memory: writes all of `model.tensors`, rounded to the storage type.
+// Writes a model in memory: all of `model.tensors`, rounded to the storage type.
 void WriteHuggingFaceDirectory(const reference::ReferenceModel& model,
                                const std::filesystem::path& directory,
                                const CheckpointFormat& format = {});

@@ -286,7 +286,7 @@ class TensorLister {
     AddLinear(module + "shared_expert_gate", 1, hidden, false);
   }
 
-  // Of Mixtral, and of Granite, which has one tensor for all experts.
+  // Adds experts of Mixtral, or of Granite, which has one tensor for all experts.
   void AddExpertsOfABlock(const std::string& module) {
     const size_t hidden = Size("hidden_size");
     const size_t width = Size("intermediate_size");

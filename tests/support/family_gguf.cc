@@ -116,7 +116,7 @@ std::string NameIn(const std::string& architecture, const std::string& name) {
   return GgmlName(name);
 }
 
-// Of LFM2: no layer with a convolution has heads of keys and values.
+// Adds the fields of LFM2: no layer with a convolution has heads of keys and values.
 void AddShortConv(const std::string& architecture, const json& config, GgufWriter& writer) {
   std::vector<int32_t> heads;
   for (const json& type : config.at("layer_types")) {

@@ -43,8 +43,9 @@ class FamilyGgufWriter {
   size_t head_dim_ = 0;
   ValueHeads value_heads_;
   GgufWriter writer_;
-  std::map<std::string, reference::ReferenceTensor> experts_;  // Of all experts together.
-  std::map<std::string, std::vector<float>> xielu_;            // [layers], by their names.
+  std::map<std::string, reference::ReferenceTensor>
+      experts_;                                      // The tensors of all experts together.
+  std::map<std::string, std::vector<float>> xielu_;  // [layers], by their names.
 };
 
 }  // namespace cria::support

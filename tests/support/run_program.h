@@ -17,7 +17,7 @@ struct RunResult {
   std::string error;   // stderr
   // At least the memory of the calling process when it forked.
   size_t peak_resident_bytes = 0;
-  double processor_seconds = 0.0;  // Of all its threads.
+  double processor_seconds = 0.0;  // Seconds of all its threads.
 };
 
 struct RunOptions {

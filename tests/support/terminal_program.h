@@ -50,7 +50,7 @@ class TerminalProgram {
   void WaitUntilQuiet();
   // What the screen shows, and what has scrolled off it: lines without spaces at their ends.
   std::string Screen() const;
-  // The same of the screen alone.
+  // Returns what is on the screen alone.
   std::string VisibleScreen() const;
   TerminalScreen::Cursor cursor() const { return screen_.cursor(); }
   // Everything that the program has written.

@@ -235,7 +235,7 @@ CheckpointSpec SpecDynamicRope() {
 
 CheckpointSpec SpecYarnRope() {
   ReferenceConfig config = TinyConfig();
-  // Of eight pairs, the first turns 5.1 times in 32 tokens and the third half a time.
+  // The first of eight pairs turns 5.1 times in 32 tokens, and the third half a time.
   config.rope_scaling = {.type = ReferenceRopeScaling::Type::kYarn,
                          .factor = 4.0,
                          .original_max_position_embeddings = 32,

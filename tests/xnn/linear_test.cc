@@ -57,7 +57,7 @@ class Activations {
             .output_stride = outputs_};
   }
 
-  // Those of the input's rows from `row` on; results are written from the first row on.
+  // Buffers of the input's rows from `row` on; results are written from the first row on.
   LinearBuffers BuffersFrom(size_t row) {
     LinearBuffers from = buffers();
     from.input += row * input_stride_;

@@ -208,7 +208,7 @@ TEST_F(PackedFileWriterTest, ADamagedStandaloneFileIsRefused) {
   EXPECT_FALSE(load(sound + std::string(64, '\0')));
 }
 
-// Of the schemes that the model has, that is.
+// The processor packs alike for the schemes that the model has.
 TEST_F(PackedFileWriterTest, TakesThePlaceOfAProcessorThatPacksAlike) {
   const SchemeFingerprints own = Unwrap(FingerprintSchemes());
   const auto target = Unwrap(TargetInPlaceOf({"alike", own}, model_));

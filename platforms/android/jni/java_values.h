@@ -39,7 +39,7 @@ auto Guarded(JNIEnv* env, const Call& call) -> decltype(call()) {
 class Utf8 {
  public:
   void Read(JNIEnv* env, jbyteArray bytes);
-  // The same for a text that is passed without its length. False: an exception is pending, because
+  // Reads a text that is passed without its length. False: an exception is pending, because
   // a zero character would end the text early.
   bool ReadZeroTerminated(JNIEnv* env, jbyteArray bytes, std::string_view name);
   const char* c_str() const { return text_ ? text_->c_str() : nullptr; }

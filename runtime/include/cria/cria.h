@@ -209,7 +209,7 @@ CRIA_API void cria_model_cancel(cria_model* model);
 typedef struct cria_plan_totals {
   size_t struct_size;
   uint64_t private_bytes;  // The kernel cannot drop them.
-  uint64_t mapped_bytes;   // Of files: the kernel may drop them and read them again.
+  uint64_t mapped_bytes;   // Bytes of files: the kernel may drop them and read them again.
   uint64_t peak_bytes;     // The maximum, loading included; compared with the limits.
   // What RLIMIT_AS limits. With glibc, heaps of threads may reserve 64 MB each in addition.
   uint64_t address_space_bytes;
@@ -369,9 +369,9 @@ enum {
 typedef struct cria_result {
   size_t struct_size;
   double first_text_seconds;           // From the call to the first text; 0 if there was none.
-  double total_seconds;                // Of the call.
+  double total_seconds;                // The whole call.
   double prompt_tokens_per_second;     // Speed of reading the prompt; 0 if nothing was read.
-  double generated_tokens_per_second;  // Of the model, without sampling and callbacks.
+  double generated_tokens_per_second;  // The model's speed, without sampling and callbacks.
   uint32_t prompt_tokens;              // Tokens of the prompt that were read.
   uint32_t reused_tokens;              // Tokens of the prompt that the context already held.
   uint32_t generated_tokens;
@@ -390,7 +390,7 @@ typedef struct cria_result {
 CRIA_API cria_status cria_complete(cria_model* model, const char* prompt,
                                    const cria_generation_options* options,
                                    cria_text_callback on_text, void* data, cria_result* result);
-// The same with a length and more callbacks. `callbacks` may be NULL.
+// Completes a text with a length, with more callbacks. `callbacks` may be NULL.
 CRIA_API cria_status cria_complete_text(cria_model* model, const char* prompt, size_t prompt_bytes,
                                         const cria_generation_options* options,
                                         const cria_callbacks* callbacks, cria_result* result);
@@ -438,7 +438,7 @@ CRIA_API cria_status cria_chat_set_variables(cria_chat* chat, const char* json, 
 // cria_complete.
 CRIA_API cria_status cria_chat_send(cria_chat* chat, const char* message,
                                     cria_text_callback on_text, void* data, cria_result* result);
-// The same for a message of any role except assistant, and with more callbacks. If `message` is
+// Answers a message of any role except assistant, with more callbacks. If `message` is
 // NULL, answers the last message, which must not be an answer. `callbacks` may be NULL.
 CRIA_API cria_status cria_chat_answer(cria_chat* chat, const cria_message* message,
                                       const cria_callbacks* callbacks, cria_result* result);

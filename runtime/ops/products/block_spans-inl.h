@@ -59,9 +59,9 @@ struct Factors {
 // The rows of a product from an input on.
 struct RowsFrom {
   const int8_t* values;
-  const float* scales;     // Of steps.
-  const float* sums;       // Of groups.
-  const int32_t* offsets;  // Of steps: BlockOffset.
+  const float* scales;     // The scales of steps.
+  const float* sums;       // The sums of groups.
+  const int32_t* offsets;  // The offsets of steps: BlockOffset.
   size_t stride;           // In bytes.
 
   HWY_INLINE float Scale(size_t r, size_t step) const { return scales[r * stride / 4 + step]; }

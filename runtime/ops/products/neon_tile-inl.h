@@ -103,7 +103,7 @@ inline constexpr TileKernel kNeonKernel = {.tile_outputs = kNeonOutputs,
                                              MultiplyRows<Rows, kMaxRows>(product);
                                            }};
 
-// The same for Rows that use AddDot; null if this processor has no such instruction.
+// The kernel of Rows that use AddDot; null if this processor has no such instruction.
 template <class Rows, size_t kGroupInputs, size_t kMaxRows>
 const TileKernel* NeonDotKernel() {
   static const bool is_possible = platform::HasArmDotProducts();

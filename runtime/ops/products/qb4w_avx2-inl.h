@@ -86,7 +86,7 @@ struct PairProducts {
   }
 };
 
-// The same with an instruction for dot products of four bytes, which gives the same sums.
+// Sums by an instruction for dot products of four bytes, with the same results.
 // Instruction::Add adds to an __m256i.
 template <class Instruction>
 struct DotProducts {

@@ -34,7 +34,7 @@ struct RowGroup {
   size_t num_rows = 0;
 };
 
-// The same for groups of the rows, whose matrices have one layout: threads share all of them at
+// Multiplies groups of the rows, whose matrices have one layout: threads share all of them at
 // once, because the product of one group is often too small for all threads.
 void MultiplyTiledGroups(const TileKernel& kernel, const PackedTiles& tiles,
                          std::span<const RowGroup> groups, size_t output_channels,

@@ -242,7 +242,7 @@ TEST_F(BenchCommand, ATokenReadsTheWeightsAndItsContext) {
   EXPECT_LE(weights, 1.05 * kWeights);
 }
 
-// Of a mixture, a token reads the experts that it chooses, and several tokens some of them
+// In a mixture, a token reads the experts that it chooses, and several tokens some of them
 // together.
 TEST(BenchCommandOfMixtures, ATokenReadsTheExpertsItChooses) {
   const support::TemporaryDirectory folder;

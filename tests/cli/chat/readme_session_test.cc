@@ -18,7 +18,7 @@ namespace cria {
 namespace {
 
 struct Session {
-  std::string arguments;  // Of cria.
+  std::string arguments;  // Arguments of cria.
   std::vector<std::string> typed;
   std::string shown;  // From the first prompt to the last answer.
 };

@@ -54,7 +54,7 @@ TEST_F(PlanCommand, PrintsTheSameEachTimeBeforeAndAfterConversion) {
   EXPECT_EQ(before.output, first.output) << before.error;
 }
 
-// Of a small model, the program's own share is most of the memory.
+// With a small model, the program's own share is most of the memory.
 TEST_F(PlanCommand, ThePlannedProgramIsTheRealOne) {
   if (support::IsEmulated() || support::kHeapIsSanitized) {
     GTEST_SKIP() << "the emulator's or the sanitizer's memory would be measured";

@@ -129,7 +129,7 @@ TEST_F(ConvertWithCalibration, SaysHowManyExpertsAreRounded) {
   EXPECT_THAT(result.output,
               ContainsRegex("\n[0-9]+ of 16 experts are rounded, because too few "
                             "tokens reach them: a longer text, by --calibrate, may lose less\n"));
-  // Of the first layer, which is dense, there are no such matrices.
+  // The first layer, which is dense, has no such matrices.
   EXPECT_THAT(result.output, ContainsRegex("\nlayer +qkv_proj +o_proj +gate_up_proj +down_proj "
                                            "+experts_gate_up_proj +experts_down_proj +sum\n"));
   EXPECT_THAT(result.output, HasSubstr("\nverified against f32"));

@@ -28,7 +28,7 @@ class SavedLogitsTest : public testing::Test {
     for (float& each : logits) each *= 3.0f;
     return logits;
   }
-  // Of a text of three tokens.
+  // Saves the logits of a text of three tokens.
   void Save(uint32_t kept_tokens, int32_t bos) const {
     const SavedLogitsOf of = {.tokens = {7, 8, 9},
                               .bos_token_id = bos,

@@ -21,7 +21,7 @@ class ServerProgram {
   // Kills it, if it still runs.
   ~ServerProgram();
 
-  // Of "http://127.0.0.1:PORT".
+  // The port in "http://127.0.0.1:PORT".
   int port() const { return port_; }
   pid_t process() const { return process_; }
   const std::string& output() const { return output_; }

@@ -69,7 +69,7 @@ void PlantLargeChannels(const FamilyCheckpoint& checkpoint, const std::filesyste
     const auto is_of = [&](const char* module) {
       return tensor.name.find(module) != std::string::npos;
     };
-    // Of each expert, if all are in one tensor.
+    // The rows of each expert, if all are in one tensor.
     const size_t rows = tensor.shape[tensor.shape.size() == 3 ? 1 : 0];
     const size_t columns = tensor.shape.size() == 1 ? 1 : tensor.shape.back();
     const auto multiply = [&](size_t first_row, size_t row_step, size_t first_column,
@@ -101,7 +101,7 @@ void PlantLargeChannels(const FamilyCheckpoint& checkpoint, const std::filesyste
     } else if (!is_of(".conv.out_proj.") && !is_of(".linear_attn.out_proj.") &&
                (is_of("_proj.") || is_of(".in_proj_") || is_of(".w1.") || is_of(".w3.") ||
                 is_of("_linear."))) {
-      // Of values behind two heads of queries for each head, and of up_proj behind gate_proj.
+      // Values are behind two heads of queries for each head, and up_proj is behind gate_proj.
       const size_t first_row = is_of(".v_proj.") || is_of(".up_proj.") || is_of(".w3.") ? 0
                                : is_of(".qkv_proj.")                                ? rows * 3 / 4
                                : is_of(".gate_up_proj.") || is_of(".input_linear.") ? rows / 2

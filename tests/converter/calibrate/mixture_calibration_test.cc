@@ -322,7 +322,7 @@ TEST(ChooseLargestTest, ChoosesAsTheRuntimeDoes) {
 }
 
 TEST(BatchesOfRows, TakeTheRowsThatAreHeldBackLast) {
-  // Of 20 windows, numbers 7, 15 and 19 are held back.
+  // Windows 7, 15 and 19 of 20 are held back.
   const CalibrationTokens tokens = {.ids = std::vector<int32_t>(20 * 512), .window_tokens = 512};
   std::vector<uint32_t> rows;
   for (uint32_t row = 0; row < tokens.ids.size(); row += 3) rows.push_back(row);

@@ -28,7 +28,7 @@ SampledRows RowsIn(Scheme scheme) {
   return rows;
 }
 
-// The same by multiplying: stored weights with inputs that are rounded to 255 steps.
+// The error by multiplying stored weights with inputs that are rounded to 255 steps.
 double MeasuredError(const SampledRows& rows, const std::vector<float>& input_rms) {
   RowQuantizer quantizer(rows.layout);
   std::vector<float> stored(rows.values.size());

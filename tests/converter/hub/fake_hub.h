@@ -34,7 +34,7 @@ class FakeHub {
 
   std::string repository = kRepository;
   std::map<std::string, std::string> files;
-  // Those that are in the storage of large files: the hub redirects to it, and gives their SHA-256.
+  // Files in the storage of large files: the hub redirects to it, and gives their SHA-256.
   std::vector<std::string> large_files = {"model.safetensors"};
   nlohmann::json gated = false;
   nlohmann::json card = {{"license", "apache-2.0"}};

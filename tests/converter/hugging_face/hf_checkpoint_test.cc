@@ -149,7 +149,7 @@ TEST_F(HfCheckpointTest, LinksToLostFilesAreNotAbsent) {
   std::filesystem::remove(folder_ / "config.json");
   EXPECT_FALSE(IsHfConfigWithoutWeights(folder_.path()).value());
   std::filesystem::create_symlink("gone", folder_ / "config.json");
-  support::WriteFile(folder_ / "params.json", "{}");  // Of Meta's format.
+  support::WriteFile(folder_ / "params.json", "{}");  // A file of Meta's format.
   ExpectRefused("config.json: cannot open: No such file or directory");
 }
 

@@ -41,7 +41,7 @@ TEST_F(HfShortConvTest, AbsentFieldsHaveTheDefaultsOfTheClass) {
   EXPECT_FALSE(config.conv_bias);
   EXPECT_TRUE(config.qk_norm);
   EXPECT_FALSE(config.qkv_bias);
-  // Of the tiny configuration, whose rms_norm_eps the class does not read.
+  // The tiny configuration has an rms_norm_eps that the class does not read.
   EXPECT_EQ(config.rms_norm_eps, 1e-5f);
   EXPECT_EQ(Config(kLfm2, {{"norm_eps", 1e-3}}).rms_norm_eps, 1e-3f);
   EXPECT_EQ(config.layer_kind(0), (LayerKind{.rope_theta = config.layer_kind(1).rope_theta,

@@ -188,7 +188,7 @@ TEST_F(OutputFileTest, RemovesWhatAKilledProcessLeftBehind) {
   int status = 0;
   ASSERT_EQ(waitpid(writer, &status, 0), writer);
   ASSERT_TRUE(WIFSIGNALED(status));
-  // Of this process's own id too: ids come again.
+  // Files with this process's own id are cleared away, too: ids come again.
   for (int i = 0; i < 3; ++i) {
     support::WriteFile(folder_.path() / Format(".model.tmp-{}-{}", getpid(), i), "stale");
   }

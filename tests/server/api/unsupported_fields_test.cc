@@ -21,7 +21,7 @@ TEST_F(UnsupportedFieldsTest, FieldsThatAreNotImplementedByName) {
     const char* value;
     const char* neutral = "null";
   };
-  // Of the steps of the sampler, which ollama has in its options.
+  // Steps of the sampler, which ollama has in its options.
   const std::vector<Unsupported> steps = {{"frequency_penalty", "0.5", "0.0"},
                                           {"presence_penalty", "-1", "0"},
                                           {"typical_p", "0.50", "1.0"},
