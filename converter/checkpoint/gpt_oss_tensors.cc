@@ -55,7 +55,8 @@ class GptOssSplitter {
     return AddTensor(name, source, checkpoint_);
   }
 
-  Status SplitStack(const std::string& layer, const GptOssStack& stack, TensorSource source) {
+  Status SplitStack(const std::string& layer, const GptOssStack& stack,
+                    const TensorSource& source) {
     const uint64_t experts = config_.num_experts;
     const uint64_t hidden = config_.hidden_size;
     const uint64_t width = config_.moe_intermediate_size;
