@@ -1,17 +1,13 @@
 #include <algorithm>
-#include <cstdio>
-#include <exception>
 #include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 
 #include "cli/commands/commands.h"
 #include "cli/commands/cria_commands.h"
-#include "cli/messages.h"
+#include "cli/program.h"
 #include "cli/program_launcher.h"
 #include "cli/started_by_mpi.h"
-#include "cli/terminal/standard_streams.h"
 
 namespace {
 
@@ -50,14 +46,4 @@ void AddServeCommand(CommandLine& program) {
 
 }  // namespace cria::cli
 
-int main(int argc, char** argv) {
-  cli::PrepareProgram();
-  try {
-    const Status result = RunProgram(std::span(argv, static_cast<size_t>(argc)).subspan(1));
-    return result ? cli::FinishOutput("cria") : cli::ReportError("cria", result.error());
-  } catch (const std::exception& exception) {
-    // Errors of Cria are values; only another library throws here.
-    std::fprintf(stderr, "cria: error: %s\n", cli::Printable(exception.what()).c_str());
-    return cli::kExitError;
-  }
-}
+int main(int argc, char** argv) { return cli::RunMain(argc, argv, RunProgram); }

@@ -62,9 +62,9 @@ run_program() {  # NAME ARGS…
 
 # Builds nothing but cria, so that a newcomer soon has an answer.
 command_demo() {
-  local cria=$root/build/demo/cli/cria
+  local cria=$root/build/demo/cli/cria-demo
   set_up demo
-  configure_and_build demo cria >&2
+  configure_and_build demo cria-demo >&2
   if [ -t 0 ]; then
     inside "$cria" chat -m "$demo_model" "$@"
   else

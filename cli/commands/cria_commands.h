@@ -7,11 +7,7 @@
 
 namespace cria::cli {
 
-// What the programs cria and cria-mpi have in common.
-
-// Sets up what every command needs. Call it before anything else.
-void PrepareProgram();
-// Runs a command of cria.
+// Runs a command of the programs cria and cria-mpi.
 Status RunCommand(const std::vector<std::string>& arguments);
 
 }  // namespace cria::cli

@@ -7,9 +7,9 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <exception>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -20,10 +20,10 @@
 #include "cli/messages.h"
 #include "cli/mpi/rank_options.h"
 #include "cli/mpi/rank_plan.h"
+#include "cli/program.h"
 #include "cli/serve/shutdown_signals.h"
 #include "cli/start_engine.h"
 #include "cli/started_by_mpi.h"
-#include "cli/terminal/standard_streams.h"
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
 #include "core/platform_threads.h"
@@ -125,7 +125,8 @@ Status RunAsRank(const std::vector<std::string>& arguments) {
   return result ? ended : result;
 }
 
-Status RunProgram(std::vector<std::string> arguments) {
+Status RunProgram(std::span<char* const> words) {
+  std::vector<std::string> arguments(words.begin(), words.end());
   Result<RankOptions> options = TakeRankOptions(arguments);
   // All have the same options, and rank 0 tells what is wrong with them. mpirun ends it if another
   // rank fails first.
@@ -168,15 +169,4 @@ Result<bool> PrintPlanOfRanks(const ModelFile& model, const EngineOptions& optio
 
 }  // namespace cria::cli
 
-int main(int argc, char** argv) {
-  using namespace cria;
-  cli::PrepareProgram();
-  try {
-    const Status result = cli::RunProgram({argv + 1, argv + argc});
-    return result ? cli::FinishOutput("cria") : cli::ReportError("cria", result.error());
-  } catch (const std::exception& exception) {
-    // Errors of Cria are values; only another library throws here.
-    std::fprintf(stderr, "cria: error: %s\n", cli::Printable(exception.what()).c_str());
-    return cli::kExitError;
-  }
-}
+int main(int argc, char** argv) { return cria::cli::RunMain(argc, argv, cria::cli::RunProgram); }
