@@ -10,6 +10,7 @@
 #include "cli/bench/made_up_prompt.h"
 #include "cli/bench/parallel_sequences.h"
 #include "cli/engine_loader.h"
+#include "cli/report.h"
 #include "cli/plan/memory_report.h"
 #include "core/format_bytes.h"
 #include "decode/open_sequence.h"
@@ -93,8 +94,8 @@ void PrintTable(const MemoryPlan& plan, const std::vector<Measurement>& measurem
               100.0 * (measured - planned) / planned, measured - planned);
 }
 
-void PrintJson(const ModelOutline& model, const MemoryPlan& plan,
-               const std::vector<Measurement>& measurements) {
+nlohmann::ordered_json MeasurementsJson(const ModelOutline& model, const MemoryPlan& plan,
+                                        const std::vector<Measurement>& measurements) {
   nlohmann::ordered_json measured = nlohmann::ordered_json::array();
   for (const Measurement& measurement : measurements) {
     const platform::MemoryUsage& usage = measurement.usage;
@@ -105,8 +106,7 @@ void PrintJson(const ModelOutline& model, const MemoryPlan& plan,
                         {"peak_virtual_bytes", usage.peak_virtual_bytes},
                         {"major_faults", usage.major_faults}});
   }
-  const nlohmann::ordered_json json = {{"plan", PlanJson(model, plan)}, {"measured", measured}};
-  std::printf("%s\n", json.dump(2).c_str());
+  return {{"plan", PlanJson(model, plan)}, {"measured", measured}};
 }
 
 }  // namespace
@@ -117,7 +117,7 @@ Status RunMemoryBench(const std::string& model_path, const EngineOptions& option
   CRIA_ASSIGN_OR_RETURN(const std::vector<Measurement> measurements,
                         MeasureMemory(*engine, program));
   if (json) {
-    PrintJson(OutlineOf(engine->file()), engine->memory_plan(), measurements);
+    PrintJson(MeasurementsJson(OutlineOf(engine->file()), engine->memory_plan(), measurements));
   } else {
     PrintTable(engine->memory_plan(), measurements);
   }
