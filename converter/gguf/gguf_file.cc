@@ -57,7 +57,7 @@ constexpr std::array kGgmlTypes = {
     GgmlType{11, ElementType::kQ3K},   GgmlType{12, ElementType::kQ4K},
     GgmlType{13, ElementType::kQ5K},   GgmlType{14, ElementType::kQ6K},
     GgmlType{20, ElementType::kIq4Nl}, GgmlType{23, ElementType::kIq4Xs},
-    GgmlType{30, ElementType::kBf16},
+    GgmlType{30, ElementType::kBf16},  GgmlType{39, ElementType::kMxfp4},
 };
 static_assert(kGgmlTypes.size() == kNumElementTypes);
 
@@ -72,7 +72,7 @@ constexpr std::array kOtherTypes = {
     OtherType{21, "IQ3_S"},  OtherType{22, "IQ2_S"},   OtherType{24, "I8"},
     OtherType{25, "I16"},    OtherType{26, "I32"},     OtherType{27, "I64"},
     OtherType{28, "F64"},    OtherType{29, "IQ1_M"},   OtherType{34, "TQ1_0"},
-    OtherType{35, "TQ2_0"},  OtherType{39, "MXFP4"},
+    OtherType{35, "TQ2_0"},
 };
 
 std::string NameOfUnknown(uint32_t number) {

@@ -54,6 +54,7 @@ constexpr std::array kTypes = {
     TypeRow{.scheme = Scheme::kQ6K},
     TypeRow{.scheme = Scheme::kIq4Nl},
     TypeRow{.scheme = Scheme::kIq4Xs},
+    TypeRow{.scheme = Scheme::kMxfp4},
 };
 static_assert(kTypes.size() == kNumElementTypes);
 

@@ -27,8 +27,9 @@ enum class ElementType : uint8_t {
   kQ6K,
   kIq4Nl,
   kIq4Xs,
+  kMxfp4,
 };
-inline constexpr int kNumElementTypes = 15;
+inline constexpr int kNumElementTypes = 16;
 
 // The numbers that are stored together; single numbers are blocks of one.
 struct StoredBlock {

@@ -56,6 +56,8 @@ constexpr schema::Scheme ToSchema(Scheme scheme) {
       return schema::Scheme::W5G64;
     case Scheme::kW6G64:
       return schema::Scheme::W6G64;
+    case Scheme::kMxfp4:
+      return schema::Scheme::MXFP4;
   }
   return {};
 }

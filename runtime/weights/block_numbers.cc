@@ -133,6 +133,17 @@ void ReadIq4Xs(const uint8_t* stored, BlockNumbers& numbers) {
   numbers.scale = Word(stored);
 }
 
+// exponent, codes[16]. The scale is halved, because numbers of codes are doubled. It would be
+// denormal if the exponent is 0 or 1, and is then zero: such weights are less than 1e-36.
+void ReadMxfp4(const uint8_t* stored, BlockNumbers& numbers) {
+  constexpr uint8_t kNotANumber = 255;
+  constexpr unsigned kBf16MantissaBits = 7;
+  const unsigned exponent = stored[0];
+  const unsigned halved = exponent == kNotANumber ? exponent : exponent - (exponent != 0);
+  numbers.scale = static_cast<uint16_t>(halved << kBf16MantissaBits);
+  ReadNibbles(stored + 1, numbers.codes);
+}
+
 // scale, minimum, planes of codes.
 void ReadPlanes(const uint8_t* stored, const BlockFormat& format, BlockNumbers& numbers) {
   numbers.scale = Word(stored);
@@ -192,6 +203,8 @@ void ReadBlock(const BlockFormat& format, const std::byte* stored, BlockNumbers&
     case Scheme::kW5G64:
     case Scheme::kW6G64:
       return ReadPlanes(bytes, format, numbers);
+    case Scheme::kMxfp4:
+      return ReadMxfp4(bytes, numbers);
     case Scheme::kF32:
     case Scheme::kQc8w:
     case Scheme::kQb4w:
@@ -203,12 +216,14 @@ void DequantizeBlocks(const BlockFormat& format, const std::byte* stored,
                       std::span<float> weights) {
   BlockNumbers numbers;
   const auto number_of = [&](uint8_t code) {
-    if (format.has_codebook) return static_cast<int>(kBlockCodebook[code]);
+    if (format.codebook != Codebook::kNone) {
+      return static_cast<int>(NumbersOf(format.codebook)[code]);
+    }
     if (format.code_bits == 8) return static_cast<int>(static_cast<int8_t>(code));
     return static_cast<int>(code) - format.zero_point;
   };
   const auto float_of = [&](uint16_t half) {
-    return format.has_bf16_scales ? Bf16ToFloat(half) : F16ToFloat(half);
+    return format.scale_type == BlockScaleType::kF16 ? F16ToFloat(half) : Bf16ToFloat(half);
   };
   for (size_t first = 0; first < weights.size(); first += format.inputs, stored += format.bytes) {
     ReadBlock(format, stored, numbers);

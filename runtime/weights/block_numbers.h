@@ -11,7 +11,8 @@ namespace cria {
 // The integers of a block, one for each place where the block has one.
 struct BlockNumbers {
   uint8_t codes[kMaxBlockInputs] = {};  // The bytes of int8 codes.
-  // f16 or bf16. `minimum` is what is subtracted, so its sign is not always the stored one.
+  // f16 if the format has scales in f16, otherwise bf16. `minimum` is what is subtracted, so its
+  // sign is not always the stored one.
   uint16_t scale = 0;
   uint16_t minimum = 0;
   int8_t group_scales[kMaxBlockGroups] = {};  // 1 in a format without them, like the next one.
@@ -22,7 +23,8 @@ struct BlockNumbers {
 // `block_*` and the functions `dequantize_row_*` of ggml.
 void ReadBlock(const BlockFormat& format, const std::byte* stored, BlockNumbers& numbers);
 
-// The weights of blocks, exactly as ggml computes them: as many as `weights` has, which need not be
+// The weights of blocks, exactly as ggml computes them, but for those of MXFP4 that are less than
+// 1e-36, which are zero: as many as `weights` has, which need not be
 // all of the last block. An infinite or NaN scale gives infinities or NaNs.
 void DequantizeBlocks(const BlockFormat& format, const std::byte* stored, std::span<float> weights);
 

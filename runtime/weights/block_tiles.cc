@@ -35,7 +35,13 @@ void PackScales(const BlockFormat& format, const BlockNumbers& numbers, size_t r
     std::memcpy(next + row * sizeof(half), &half, sizeof(half));
     next += kOutputs * sizeof(half);
   };
-  store_half(numbers.scale);
+  if (format.scale_type == BlockScaleType::kE8m0) {
+    constexpr unsigned kBf16MantissaBits = 7;
+    next[row] = static_cast<uint8_t>(numbers.scale >> kBf16MantissaBits);
+    next += kOutputs;
+  } else {
+    store_half(numbers.scale);
+  }
   if (format.has_minimum) store_half(numbers.minimum);
   if (format.group_scales == GroupScales::kNone) return;
   const bool are_nibbles = format.group_scales == GroupScales::kNibbles;

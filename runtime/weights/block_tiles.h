@@ -10,7 +10,7 @@ namespace cria {
 
 // Rows of a block format as products read them, the same on every processor: consecutive tiles of
 // kOutputs rows, the last one padded with zeros. A tile has, for each stored block of its rows:
-//   uint16[16]          scales, f16 or bf16
+//   uint16[16]          scales, f16 or bf16; or uint8[16], the exponents of their floats
 //   uint16[16]          minimums, likewise, if the format has them
 //   int8[groups][16]    scales of the groups, if they are bytes
 //   uint8[groups][16]   minimums of the groups, likewise
@@ -32,7 +32,7 @@ struct BlockTiles {
   // Offset of the first codes in a block of a tile.
   static constexpr size_t CodesOffset(const BlockFormat& format) {
     const size_t arrays = format.has_minimum ? 2 : 1;
-    const size_t scales = arrays * kOutputs * sizeof(uint16_t);
+    const size_t scales = arrays * kOutputs * format.scale_bytes();
     switch (format.group_scales) {
       case GroupScales::kNone:
         break;

@@ -88,7 +88,7 @@ uint8_t LayerSchemes(const ModelFile& model) {
   const auto bit_of = [](Scheme scheme) -> uint32_t {
     const int number = static_cast<int>(scheme);
     if (number < kNumXnnpackSchemes) return static_cast<uint32_t>(number);
-    if (number < kNumXnnpackSchemes + static_cast<int>(kNumGgmlFormats)) return 3;
+    if (IsGgmlFormat(scheme)) return 3;
     return scheme == Scheme::kW4G64 ? 4 : 5;
   };
   uint32_t schemes = 0;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <random>
 #include <span>
@@ -81,11 +82,30 @@ TEST_P(BlockNumbersTest, NeedNotBeAllOfTheLastBlock) {
 }
 
 TEST(BlockFormatTest, TakesTheBytesOfGgml) {
-  for (const BlockFormat& format : std::span(kBlockFormats).first(kNumGgmlFormats)) {
+  for (const BlockFormat& format : kBlockFormats) {
+    if (!IsGgmlFormat(format.scheme)) continue;
     const auto known =
         std::ranges::find(support::GgmlBlocks(), format.name, &support::GgmlBlock::name);
     EXPECT_EQ(format.inputs, known->elements);
     EXPECT_EQ(format.bytes, known->bytes);
+  }
+}
+
+TEST(BlockFormatTest, Mxfp4HasPowersOfTwoOfAnySize) {
+  const BlockFormat& format = *FindBlockFormat(Scheme::kMxfp4);
+  for (int exponent = 0; exponent < 256; ++exponent) {
+    std::string block(format.bytes, '\x73');  // 1.5 and 6
+    block[0] = static_cast<char>(exponent);
+    std::vector<float> values(format.inputs);
+    DequantizeBlocks(format, reinterpret_cast<const std::byte*>(block.data()), values);
+    if (exponent == 255) {
+      EXPECT_FALSE(std::isfinite(values.front()));
+    } else if (exponent < 2) {
+      EXPECT_EQ(values, std::vector<float>(format.inputs)) << "a denormal scale";
+    } else {
+      EXPECT_EQ(values.front(), std::ldexp(1.5f, exponent - 127)) << exponent;
+      EXPECT_EQ(values.back(), std::ldexp(6.0f, exponent - 127)) << exponent;
+    }
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <random>
 #include <string>
@@ -28,7 +29,9 @@ class Tiles {
     const size_t in_block = input % format_.inputs;
     const size_t group = in_block / format_.group_inputs;
     const size_t groups = block + arrays * 32;
-    float scale = Half(block + 2 * lane);
+    const bool is_exponent = format_.scale_type == BlockScaleType::kE8m0;
+    float scale = is_exponent ? std::ldexp(1.0f, Byte(block + lane) - 127) : Half(block + 2 * lane);
+    if (is_exponent && Byte(block + lane) == 0) scale = 0.0f;
     float minimum = format_.has_minimum ? Half(block + 32 + 2 * lane) : 0.0f;
     if (format_.group_scales == GroupScales::kBytes) {
       scale *= static_cast<float>(static_cast<int8_t>(Byte(groups + group * 16 + lane)));
@@ -51,7 +54,7 @@ class Tiles {
   float Half(size_t offset) const {
     uint16_t half = 0;
     std::memcpy(&half, &bytes_[offset], sizeof half);
-    return format_.has_bf16_scales ? Bf16ToFloat(half) : F16ToFloat(half);
+    return format_.scale_type == BlockScaleType::kBf16 ? Bf16ToFloat(half) : F16ToFloat(half);
   }
   unsigned Code(size_t step, size_t line, size_t place) const {
     switch (format_.code_bits) {
@@ -79,7 +82,7 @@ class Tiles {
     return Byte(plane + place) >> line & 1u;
   }
   int Number(unsigned code) const {
-    if (format_.has_codebook) return kBlockCodebook[code];
+    if (format_.codebook != Codebook::kNone) return NumbersOf(format_.codebook)[code];
     if (format_.code_bits == 8) return static_cast<int8_t>(code);
     return static_cast<int>(code) - format_.zero_point;
   }

@@ -17,7 +17,7 @@ struct GgmlBlock {
   uint32_t number;  // ggml's.
   size_t elements;
   size_t bytes;
-  std::vector<size_t> scales;  // Offsets of the halves.
+  std::vector<size_t> scales;  // Offsets of the halves; MXFP4 has a byte.
 };
 
 inline const std::vector<GgmlBlock>& GgmlBlocks() {
@@ -28,6 +28,7 @@ inline const std::vector<GgmlBlock>& GgmlBlocks() {
       {"Q3_K", 11, 256, 110, {108}},  {"Q4_K", 12, 256, 144, {0, 2}},
       {"Q5_K", 13, 256, 176, {0, 2}}, {"Q6_K", 14, 256, 210, {208}},
       {"IQ4_NL", 20, 32, 18, {0}},    {"IQ4_XS", 23, 256, 136, {0}},
+      {"MXFP4", 39, 32, 17, {0}},
   };
   return blocks;
 }
@@ -65,6 +66,15 @@ class NaiveGgml {
     } else if (type == "IQ4_NL") {
       for (int high : {0, 1}) {
         for (size_t j = 0; j < 16; ++j) Add(Half(0) * float(kBook[Nibble(2 + j, high)]));
+      }
+    } else if (type == "MXFP4") {
+      static constexpr float kFloats[] = {0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f};
+      for (int high : {0, 1}) {
+        for (size_t j = 0; j < 16; ++j) {
+          const int code = Nibble(1 + j, high);
+          const float magnitude = std::ldexp(kFloats[code % 8], Byte(0) - 127);
+          Add(code < 8 ? magnitude : -magnitude);
+        }
       }
     } else if (type == "IQ4_XS") {
       const int scales_h = Byte(2) + 256 * Byte(3);

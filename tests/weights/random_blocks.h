@@ -25,7 +25,12 @@ void SetScales(const BlockFormat& format, std::mt19937& random, const Half& half
   for (size_t begin = 0; begin < blocks.size(); begin += format.bytes) {
     for (const size_t offset : ScaleOffsets(format)) {
       uint16_t scale = half(random);
-      if (format.has_bf16_scales) scale = FloatToBf16(F16ToFloat(scale));
+      if (format.scale_type == BlockScaleType::kE8m0) {
+        // The exponent alone.
+        blocks[begin + offset] = static_cast<std::byte>((scale >> 10 & 31) + 127 - 15);
+        continue;
+      }
+      if (format.scale_type == BlockScaleType::kBf16) scale = FloatToBf16(F16ToFloat(scale));
       std::memcpy(&blocks[begin + offset], &scale, sizeof scale);
     }
   }

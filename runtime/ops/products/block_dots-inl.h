@@ -46,10 +46,12 @@ HWY_INLINE hn::Vec<BlockU8> MoveBits(hn::Vec<BlockU8> bytes) {
 }
 
 // The numbers that codes of kBits stand for, except for a zero point: signed ones are int8.
-template <int kBits, bool kHasCodebook>
+template <int kBits, Codebook kCodebook>
 struct BlockCodes {
-  static constexpr bool kIsSigned = kHasCodebook || kBits == 8;
-  static constexpr int kLargest = kIsSigned ? 128 : (1 << kBits) - 1;
+  static constexpr bool kIsSigned = kCodebook != Codebook::kNone || kBits == 8;
+  static constexpr int kLargest = kCodebook == Codebook::kE2m1 ? 12
+                                  : kIsSigned                  ? 128
+                                                               : (1 << kBits) - 1;
   // Offset of the plane behind that of the lowest bits.
   static constexpr size_t kPlaneBytes = (kBits >= 4 ? 4 : 2) * BlockTiles::kLineBytes;
 
@@ -63,8 +65,9 @@ struct BlockCodes {
       return hn::LoadU(d, step + kLine * kBytes);
     } else if constexpr (kBits >= 4) {
       const auto low = MoveBits<kIndex % 2 * 4, 0x0f>(hn::LoadU(d, step + kLine / 2 * kBytes));
-      if constexpr (kHasCodebook) {
-        return hn::TableLookupBytes(hn::BitCast(d, hn::LoadDup128(BlockI8(), kBlockCodebook)), low);
+      if constexpr (kCodebook != Codebook::kNone) {
+        const auto numbers = hn::LoadDup128(BlockI8(), NumbersOf(kCodebook));
+        return hn::TableLookupBytes(hn::BitCast(d, numbers), low);
       } else if constexpr (kBits == 5) {
         const auto bits = hn::LoadU(d, step + kPlaneBytes);
         return hn::Or(low, MoveBits<kIndex - 4, 0x10>(bits));

@@ -43,12 +43,12 @@ template <const BlockFormat& kFormat, int kSubtracted>
 class BlockFactors {
  public:
   HWY_INLINE explicit BlockFactors(const std::byte* block)
-      : bytes_(reinterpret_cast<const uint8_t*>(block) + kHalves * sizeof(uint16_t)) {
-    const auto* halves = reinterpret_cast<const uint16_t*>(block);
+      : bytes_(reinterpret_cast<const uint8_t*>(block) + kArrays * kArrayBytes) {
+    const auto* scales = reinterpret_cast<const uint8_t*>(block);
     HWY_UNROLL(4)
-    for (size_t p = 0; p < kBlockParts; ++p, halves += kBlockLanes) {
-      scales_[p] = Load(halves);
-      if constexpr (kFormat.has_minimum) minimums_[p] = Load(halves + kTileOutputs);
+    for (size_t p = 0; p < kBlockParts; ++p, scales += kBlockLanes * kFormat.scale_bytes()) {
+      scales_[p] = Load(scales);
+      if constexpr (kFormat.has_minimum) minimums_[p] = Load(scales + kArrayBytes);
     }
   }
 
@@ -78,10 +78,18 @@ class BlockFactors {
   }
 
  private:
-  static constexpr size_t kHalves = (kFormat.has_minimum ? 2 : 1) * kTileOutputs;
+  static constexpr size_t kArrays = kFormat.has_minimum ? 2 : 1;
+  static constexpr size_t kArrayBytes = kTileOutputs * kFormat.scale_bytes();
 
-  static HWY_INLINE VF32 Load(const uint16_t* halves) {
-    return kFormat.has_bf16_scales ? LoadAs<hwy::bfloat16_t>(halves) : LoadF16(halves);
+  static HWY_INLINE VF32 Load(const uint8_t* scales) {
+    if constexpr (kFormat.scale_type == BlockScaleType::kE8m0) {
+      const auto exponents = hn::LoadU(hn::Rebind<uint8_t, BlockF32>(), scales);
+      return hn::BitCast(BlockF32(), hn::ShiftLeft<23>(hn::PromoteTo(BlockI32(), exponents)));
+    } else {
+      const auto* const halves = reinterpret_cast<const uint16_t*>(scales);
+      return kFormat.scale_type == BlockScaleType::kBf16 ? LoadAs<hwy::bfloat16_t>(halves)
+                                                         : LoadF16(halves);
+    }
   }
   HWY_INLINE auto Bytes(size_t group, size_t p) const {
     return hn::LoadU(hn::Rebind<uint8_t, BlockF32>(),
@@ -107,7 +115,7 @@ HWY_INLINE void StoreResults(const TileProduct& product, size_t r, size_t p, VF3
 // Products of rows and the tiles of a format.
 template <const BlockFormat& kFormat>
 struct BlockProduct {
-  using Codes = BlockCodes<kFormat.code_bits, kFormat.has_codebook>;
+  using Codes = BlockCodes<kFormat.code_bits, kFormat.codebook>;
   static constexpr int kSubtracted = kFormat.zero_point + BlockDots<Codes>::kBias;
   static constexpr bool kSubtracts = kFormat.has_minimum || kSubtracted != 0;
   // Larger groups are several with the same factors, because each step of a row has a scale.

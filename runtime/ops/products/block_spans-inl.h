@@ -307,7 +307,7 @@ struct ByteSpanProduct {
 };
 template <const BlockFormat& kFormat, class Otherwise, bool kSubtracts>
 using ManyRowsProduct =
-    std::conditional_t<kFormat.code_bits <= 4 && !kFormat.has_codebook &&
+    std::conditional_t<kFormat.code_bits <= 4 && kFormat.codebook == Codebook::kNone &&
                            kFormat.group_inputs >= kStepInputs,
                        ByteSpanProduct<kFormat.code_bits == 4 ? 8 : 0, kSubtracts>, Otherwise>;
 #else

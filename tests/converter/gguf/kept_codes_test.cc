@@ -91,7 +91,8 @@ class KeptCodesTest : public ::testing::Test {
 };
 
 TEST_F(KeptCodesTest, AreTheWeightsOfTheFileInEveryFormat) {
-  for (const BlockFormat& format : std::span(kBlockFormats).first(kNumGgmlFormats)) {
+  for (const BlockFormat& format : kBlockFormats) {
+    if (!IsGgmlFormat(format.scheme)) continue;
     SCOPED_TRACE(format.name);
     Write([&](const std::string&) { return format.name; });
     ExpectSameWeights();
