@@ -27,11 +27,13 @@ constexpr std::array kMixtralMatrices = {Renaming{"w1.weight", "gate_proj.weight
                                          Renaming{"w2.weight", "down_proj.weight"}};
 constexpr std::string_view kMixtralExperts = "block_sparse_moe.experts.";
 
-// A tensor whose rows are those of these matrices, for each expert, or for the shared one.
+// A tensor whose rows are those of these matrices, for each expert, or for the shared one; or their
+// biases.
 struct Stack {
   std::string_view name;
   std::vector<std::string_view> matrices;
   bool is_shared = false;
+  bool is_bias = false;
 };
 
 class Normalizer {
@@ -47,6 +49,9 @@ class Normalizer {
         {"mlp.experts.gate_proj.weight", {"gate_proj"}},
         {"mlp.experts.up_proj.weight", {"up_proj"}},
         {"mlp.experts.down_proj.weight", {"down_proj"}},
+        {"mlp.experts.gate_proj.bias", {"gate_proj"}, false, true},
+        {"mlp.experts.up_proj.bias", {"up_proj"}, false, true},
+        {"mlp.experts.down_proj.bias", {"down_proj"}, false, true},
         {"shared_mlp.input_linear.weight", {"gate_proj", "up_proj"}, true}};
     TensorSources before = std::exchange(checkpoint_.tensors, {});
     for (auto& [name, source] : before) {
@@ -97,6 +102,7 @@ class Normalizer {
     const uint64_t rows = is_down ? config.hidden_size : width;
     const uint64_t columns = is_down ? width : config.hidden_size;
     std::vector<uint64_t> wanted = {rows * stack.matrices.size(), columns};
+    if (stack.is_bias) wanted.pop_back();
     if (!stack.is_shared) wanted.insert(wanted.begin(), experts);
     if (source.shape != wanted) {
       const TensorSource like = {.shape = wanted};
@@ -105,13 +111,15 @@ class Normalizer {
                          Quotable(source.name), source.ShapeText(), checkpoint_.described_by,
                          like.ShapeText()));
     }
-    source.shape = {experts * stack.matrices.size() * rows, columns};
+    source.shape = {experts * stack.matrices.size() * rows};
+    if (!stack.is_bias) source.shape.push_back(columns);
+    const std::string_view kind = stack.is_bias ? "bias" : "weight";
     uint64_t first_row = 0;
     for (uint64_t expert = 0; expert < experts; ++expert) {
       const std::string module =
           stack.is_shared ? "mlp.shared_expert" : Format("mlp.experts.{}", expert);
       for (const std::string_view matrix : stack.matrices) {
-        CRIA_RETURN_IF_ERROR(AddTensor(Format("{}{}.{}.weight", layer, module, matrix),
+        CRIA_RETURN_IF_ERROR(AddTensor(Format("{}{}.{}.{}", layer, module, matrix, kind),
                                        RowsOf(source, first_row, rows), checkpoint_));
         first_row += rows;
       }

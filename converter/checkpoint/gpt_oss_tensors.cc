@@ -62,9 +62,12 @@ class GptOssSplitter {
     const uint64_t width = config_.moe_intermediate_size;
     const uint64_t inputs = stack.is_gate_up ? hidden : width;
     const uint64_t outputs = stack.is_gate_up ? 2 * width : hidden;
-    const std::vector<uint64_t> wanted = stack.is_bias
-                                             ? std::vector<uint64_t>{experts, outputs}
-                                             : std::vector<uint64_t>{experts, inputs, outputs};
+    // Matrices in blocks are [outputs, inputs].
+    const bool is_transposed = !stack.is_bias && BlockFormatOf(source.type) == nullptr;
+    const std::vector<uint64_t> wanted = stack.is_bias ? std::vector<uint64_t>{experts, outputs}
+                                         : is_transposed
+                                             ? std::vector<uint64_t>{experts, inputs, outputs}
+                                             : std::vector<uint64_t>{experts, outputs, inputs};
     if (source.shape != wanted) {
       return Fail(ErrorCode::kInvalidFile,
                   Format("{}: tensor \"{}\" has shape {}, but {} calls for {}", source.file->path(),
@@ -74,7 +77,7 @@ class GptOssSplitter {
     for (uint64_t expert = 0; expert < experts; ++expert) {
       TensorSource rows = RowsOf(source, expert, 1);
       rows.shape = stack.is_bias ? std::vector{outputs} : std::vector{outputs, inputs};
-      rows.is_transposed = !stack.is_bias;
+      rows.is_transposed = is_transposed;
       const std::string module = Format("{}{}{}.", layer, kOfExperts, expert);
       const std::string_view kind = stack.is_bias ? "bias" : "weight";
       if (!stack.is_gate_up) {

@@ -22,6 +22,7 @@ constexpr std::array<KeyName, 4> kGraniteKeys = {"attention.scale", "embedding_s
 
 constexpr std::array<KeyName, 3> kLfm2MoeKeys = {"expert_weights_scale", "expert_gating_func",
                                                  "leading_dense_block_count"};
+constexpr std::array<KeyName, 1> kGptOssKeys = {"expert_gating_func"};
 // In texts, the positions of all sections are the same.
 constexpr std::array<KeyName, 2> kQwen35Keys = {"rope.dimension_sections", "nextn_predict_layers"};
 
@@ -151,6 +152,12 @@ constexpr std::array kGgufArchitectures = {
                      .mixture = "GraniteMoeForCausalLM",
                      .shared_mixture = "GraniteMoeSharedForCausalLM",
                      .own_keys = kGraniteKeys},
+    GgufArchitecture{.name = "gpt-oss",
+                     .hugging_face = "GptOssForCausalLM",
+                     .sliding_window_pattern = 2,
+                     .mixture = "GptOssForCausalLM",
+                     .is_gpt_oss = true,
+                     .own_keys = kGptOssKeys},
     GgufArchitecture{
         .name = "lfm2", .hugging_face = "Lfm2ForCausalLM", .qk_norm = true, .has_short_conv = true},
     // Which layers are dense is read from the tensors.

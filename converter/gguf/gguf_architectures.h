@@ -63,6 +63,9 @@ struct GgufArchitecture {
   // Layers without heads of keys and values are those of Mamba-2; the model may be a mixture.
   bool has_mamba = false;
   bool is_gemma4 = false;  // The keys and tensors of gguf_gemma4.h.
+  // Sinks, biases of experts and of the router, and their clamped activation; yarn does not round
+  // the ends of its ramp, although llama.cpp does.
+  bool is_gpt_oss = false;
   // Keys that are used, although they are refused for other architectures.
   std::span<const std::string_view> own_keys = {};
 

@@ -79,6 +79,8 @@ constexpr std::array kOutputNormNames = {
     TensorName{"ffn_norm", "pre_feedforward_layernorm"},
     TensorName{"post_ffw_norm", "post_feedforward_layernorm"},
 };
+// This name is gpt-oss's; the other one has no suffix.
+constexpr std::string_view kGgmlSinks = "attn_sinks";
 // These names are added for architectures with short convolutions.
 constexpr std::array kShortConvNames = {
     TensorName{"shortconv.in_proj", "conv.in_proj"},
@@ -188,6 +190,9 @@ RenamedTensor Rename(std::string_view name, const GgufArchitecture& architecture
     const auto names = is_of_layer ? std::span<const TensorName>(kGemma4Names) : kGemma4ModelNames;
     const auto found = std::ranges::find(names, whole, &TensorName::ggml);
     if (found != names.end()) return {prefix + std::string(found->hugging_face), module};
+  }
+  if (architecture.is_gpt_oss && is_of_layer && module == kGgmlSinks) {
+    return {prefix + "self_attn.sinks", module};
   }
   const std::string_view renamed = RenameModule(module, is_of_layer, architecture);
   if (renamed.empty()) return {std::string(name), ""};

@@ -273,7 +273,22 @@ class ConfigReader {
     return {};
   }
 
+  // What llama.cpp knows of gpt-oss without keys.
+  Status ReadGptOss() {
+    config_.router_bias = config_.experts_bias = config_.attn_sinks = true;
+    config_.swiglu_alpha = 1.702f;
+    config_.swiglu_limit = 7.0f;
+    // The softmax of the chosen scores.
+    constexpr uint32_t kSoftmaxOfChosen = 3;
+    constexpr std::string_view kFunction = "expert_gating_func";
+    CRIA_ASSIGN_OR_RETURN(const uint32_t function,
+                          metadata_.Integer(Key(kFunction), kSoftmaxOfChosen));
+    if (function == kSoftmaxOfChosen) return {};
+    return Unsupported(kFunction, Format("is {}", function));
+  }
+
   Status ReadScores() {
+    if (architecture_.is_gpt_oss) return ReadGptOss();
     if (!architecture_.has_sigmoid_scores) return {};
     constexpr uint32_t kSigmoid = 2;
     CRIA_ASSIGN_OR_RETURN(const uint32_t function, metadata_.Integer(Key("expert_gating_func")));
@@ -343,9 +358,10 @@ class ConfigReader {
   }
 
   Status ReadLayerKinds() {
-    CRIA_ASSIGN_OR_RETURN(const LayerKind full, ReadGgufRope(metadata_, architecture_.name,
-                                                             config_.max_position_embeddings,
-                                                             architecture_.has_longrope));
+    CRIA_ASSIGN_OR_RETURN(
+        LayerKind full, ReadGgufRope(metadata_, architecture_.name, config_.max_position_embeddings,
+                                     architecture_.has_longrope));
+    if (architecture_.is_gpt_oss) full.rope_scaling.truncate = false;
     LayerKind sliding = full;
     if (architecture_.sliding_rope_theta || !architecture_.sliding_has_rope_scaling) {
       sliding.rope_scaling = {};

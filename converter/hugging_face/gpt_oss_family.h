@@ -9,8 +9,8 @@
 
 namespace cria {
 
-inline constexpr std::array<std::string_view, 2> kGptOssFields = {"num_experts",
-                                                                  "num_local_experts"};
+inline constexpr std::array<std::string_view, 3> kGptOssFields = {
+    "num_experts", "num_local_experts", "quantization_config"};
 inline constexpr std::array<std::string_view, 13> kGptOssNeverNull = {
     "hidden_size",         "intermediate_size", "num_hidden_layers",   "num_attention_heads",
     "num_key_value_heads", "head_dim",          "vocab_size",          "max_position_embeddings",

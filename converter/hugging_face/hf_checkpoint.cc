@@ -13,6 +13,7 @@
 #include "converter/checkpoint/gpt_oss_tensors.h"
 #include "converter/checkpoint/lfm2_tensors.h"
 #include "converter/checkpoint/linear_attention_tensors.h"
+#include "converter/checkpoint/mxfp4_tensors.h"
 #include "converter/checkpoint/taps.h"
 #include "converter/hugging_face/hf_config.h"
 #include "converter/hugging_face/hf_xielu.h"
@@ -112,6 +113,18 @@ bool IsOfVision(std::string_view name) {
                              [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
+// Bytes that are not part of MXFP4 are codes of a way to quantize that is not read.
+Status RefuseBytes(const Checkpoint& checkpoint) {
+  for (const auto& [name, source] : checkpoint.tensors) {
+    if (source.type != ElementType::kU8) continue;
+    return Fail(ErrorCode::kUnsupported,
+                Format("{}: tensor \"{}\" has dtype U8; only F32, F16 and BF16 can be converted "
+                       "(quantized checkpoints cannot, but for MXFP4)",
+                       source.file->path(), Quotable(name)));
+  }
+  return {};
+}
+
 // Layers that guess the tokens after the next one, for drafts.
 void LeaveOutDrafter(Checkpoint& checkpoint) {
   const size_t num_left_out = std::erase_if(
@@ -201,6 +214,8 @@ Result<Checkpoint> OpenHfCheckpoint(const std::filesystem::path& folder) {
   checkpoint.config = model.config;
   checkpoint.folding = model.folding;
   CRIA_ASSIGN_OR_RETURN(checkpoint.tensors, ReadTensors(folder));
+  if (model.has_mxfp4) CRIA_RETURN_IF_ERROR(JoinMxfp4Tensors(checkpoint));
+  CRIA_RETURN_IF_ERROR(RefuseBytes(checkpoint));
   if (model.has_drafter) LeaveOutDrafter(checkpoint);
   if (model.has_vision) CRIA_RETURN_IF_ERROR(LeaveOutVision(checkpoint));
   if (model.may_have_head && checkpoint.tensors.contains("lm_head.weight")) {

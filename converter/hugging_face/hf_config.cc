@@ -242,6 +242,17 @@ Result<Family> WithItsExperts(const JsonFields& fields, const Family& family) {
   return count == 0 ? *family.without_experts : family;
 }
 
+// Whether gpt-oss's matrices are in MXFP4, the only way to quantize a checkpoint that is read.
+Result<bool> ReadMxfp4(const JsonFields& fields) {
+  constexpr std::string_view kName = "quantization_config";
+  const json* value = fields.Find(kName);
+  if (value == nullptr || !value->is_object() || value->value("quant_method", json()) != "mxfp4") {
+    CRIA_RETURN_IF_ERROR(RefuseUnlessNeutral(fields, {kName, {}}));
+    return false;
+  }
+  return true;
+}
+
 Result<HfModel> ReadFields(const JsonFields& fields, const Family& named) {
   CRIA_ASSIGN_OR_RETURN(const Family family, WithItsExperts(fields, named));
   CRIA_RETURN_IF_ERROR(RefuseNull(fields, kNeverNull));
@@ -255,6 +266,9 @@ Result<HfModel> ReadFields(const JsonFields& fields, const Family& named) {
                    .has_drafter = family.linear_attention,
                    .has_interleaved_rope = family.has_interleaved_rope,
                    .layer_modules = family.layer_modules};
+  if (model.has_gpt_oss_names) {
+    CRIA_ASSIGN_OR_RETURN(model.has_mxfp4, ReadMxfp4(fields));
+  }
   ModelConfig& config = model.config;
   config.architecture =
       family.shown_architecture.empty() ? family.architecture : family.shown_architecture;

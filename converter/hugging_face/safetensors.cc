@@ -23,6 +23,7 @@ std::optional<ElementType> ParseElementType(std::string_view name) {
   if (name == "F32") return ElementType::kF32;
   if (name == "F16") return ElementType::kF16;
   if (name == "BF16") return ElementType::kBf16;
+  if (name == "U8") return ElementType::kU8;
   return std::nullopt;
 }
 
@@ -82,7 +83,7 @@ class HeaderReader {
     if (type.has_value()) return *type;
     return Fail(ErrorCode::kUnsupported,
                 Format("{}: tensor \"{}\" has dtype {}; only F32, F16 and BF16 can be "
-                       "converted (quantized checkpoints cannot)",
+                       "converted (quantized checkpoints cannot, but for MXFP4)",
                        file_->path(), Quotable(name), Quotable(text)));
   }
 

@@ -22,6 +22,7 @@ T Load(const uint8_t* bytes) {
 
 float Half(const uint8_t* bytes) { return F16ToFloat(Load<uint16_t>(bytes)); }
 float F32(const uint8_t* bytes) { return std::bit_cast<float>(Load<uint32_t>(bytes)); }
+float Byte(const uint8_t* bytes) { return *bytes; }
 float Bf16(const uint8_t* bytes) { return Bf16ToFloat(Load<uint16_t>(bytes)); }
 
 // Instantiated for each type, so that compilers vectorize it.
@@ -42,6 +43,7 @@ constexpr std::array kTypes = {
     TypeRow{.name = "F32", .bytes = 4, .convert = Convert<4, F32>},
     TypeRow{.name = "F16", .bytes = 2, .convert = Convert<2, Half>},
     TypeRow{.name = "BF16", .bytes = 2, .convert = Convert<2, Bf16>},
+    TypeRow{.name = "U8", .bytes = 1, .convert = Convert<1, Byte>},
     TypeRow{.scheme = Scheme::kQ4_0},
     TypeRow{.scheme = Scheme::kQ4_1},
     TypeRow{.scheme = Scheme::kQ5_0},

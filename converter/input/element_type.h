@@ -15,6 +15,7 @@ enum class ElementType : uint8_t {
   kF32,
   kF16,
   kBf16,
+  kU8,  // Codes, or exponents of scales, of MXFP4 in Hugging Face's files.
   kQ4_0,
   kQ4_1,
   kQ5_0,
@@ -29,7 +30,7 @@ enum class ElementType : uint8_t {
   kIq4Xs,
   kMxfp4,
 };
-inline constexpr int kNumElementTypes = 16;
+inline constexpr int kNumElementTypes = 17;
 
 // The numbers that are stored together; single numbers are blocks of one.
 struct StoredBlock {

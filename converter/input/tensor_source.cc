@@ -62,17 +62,41 @@ Status ReadRow(const TensorSource& source, uint64_t row, std::span<std::byte> by
   return {};
 }
 
+// Reads one stored row of MXFP4 whose exponents are apart, as blocks of GGML.
+Status ReadMxfp4Row(const TensorSource& source, uint64_t row, std::span<std::byte> blocks) {
+  constexpr size_t kCodeBytes = 16;
+  constexpr size_t kBlockBytes = kCodeBytes + 1;
+  const size_t num_blocks = blocks.size() / kBlockBytes;
+  std::vector<std::byte> exponents(num_blocks);
+  std::vector<std::byte> codes(num_blocks * kCodeBytes);
+  CRIA_RETURN_IF_ERROR(
+      source.exponents.file->ReadAt(source.exponents.offset + row * num_blocks, exponents));
+  CRIA_RETURN_IF_ERROR(source.file->ReadAt(source.offset + row * codes.size(), codes));
+  for (size_t b = 0; b < num_blocks; ++b) {
+    const auto code = [&](size_t i) {
+      return codes[b * kCodeBytes + i / 2] >> (i % 2 * 4) & std::byte{15};
+    };
+    std::byte* const block = blocks.data() + b * kBlockBytes;
+    block[0] = exponents[b];
+    for (size_t i = 0; i < kCodeBytes; ++i) block[1 + i] = code(i) | code(kCodeBytes + i) << 4;
+  }
+  return {};
+}
+
 Status ReadRaw(const TensorSource& source, uint64_t first, uint64_t elements,
                std::span<std::byte> raw) {
+  const bool has_exponents_apart = source.exponents.file != nullptr;
   if (source.other_shards.empty() && source.interleaved_head_dim == 0 &&
-      source.row_choice.period == 0) {
+      source.row_choice.period == 0 && !has_exponents_apart) {
     return source.file->ReadAt(source.offset + BytesOf(source.type, first), raw);
   }
   const uint64_t row_elements = source.num_elements() / source.shape.front();
   const size_t row_bytes = BytesOf(source.type, row_elements);
   for (uint64_t i = 0; i < elements / row_elements; ++i) {
     const uint64_t row = StoredRow(first / row_elements + i, source);
-    CRIA_RETURN_IF_ERROR(ReadRow(source, row, raw.subspan(i * row_bytes, row_bytes)));
+    const std::span<std::byte> bytes = raw.subspan(i * row_bytes, row_bytes);
+    CRIA_RETURN_IF_ERROR(has_exponents_apart ? ReadMxfp4Row(source, row, bytes)
+                                             : ReadRow(source, row, bytes));
   }
   return {};
 }
@@ -126,7 +150,13 @@ TensorSource ChooseRows(const TensorSource& source, const TensorSource::RowChoic
 
 TensorSource RowsOf(const TensorSource& source, uint64_t first_row, uint64_t num_rows) {
   TensorSource rows = source;
-  rows.offset += BytesOf(source.type, source.num_elements() / source.shape.front() * first_row);
+  const uint64_t skipped = source.num_elements() / source.shape.front() * first_row;
+  if (rows.exponents.file != nullptr) {
+    rows.exponents.offset += skipped / BlockOf(source.type).elements;
+    rows.offset += skipped / 2;
+  } else {
+    rows.offset += BytesOf(source.type, skipped);
+  }
   rows.shape.front() = num_rows;
   return rows;
 }

@@ -36,6 +36,11 @@ struct TensorSource {
   std::vector<TensorShard> other_shards = {};
   bool is_split_by_columns = false;
 
+  // Not null: blocks of MXFP4 are stored as Hugging Face has them, in two tensors. Here are the
+  // bytes of exponents, and at `offset` 16 bytes of codes for each block, with the codes of inputs
+  // 2 * i and 2 * i + 1 in byte i, the first in its low bits. They are read as blocks of GGML.
+  TensorShard exponents = {};
+
   // Not 0: in each head of this size, the rows that rope rotates together are stored next to each
   // other, 2 * i and 2 * i + 1. They are read in half-split order, i and i + head_dim / 2.
   uint32_t interleaved_head_dim = 0;

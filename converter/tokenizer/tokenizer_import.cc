@@ -30,6 +30,10 @@ using nlohmann::json;
 constexpr std::array<std::string_view, 8> kEndTokens = {
     "<|eot_id|>",    "<|eom_id|>", "<|end_of_text|>", "<|im_end|>",
     "<|endoftext|>", "<|end|>",    "<|end_of_turn|>", "<end_of_turn>"};
+// In the Harmony format of gpt-oss, which has both of these, an answer is several messages: each
+// but the last one ends with kEndOfMessage.
+constexpr std::array<std::string_view, 2> kHarmonyEndTokens = {"<|return|>", "<|call|>"};
+constexpr std::string_view kEndOfMessage = "<|end|>";
 
 // The files from which a vocabulary can be read.
 struct TokenizerFiles {
@@ -175,6 +179,11 @@ Result<std::vector<int32_t>> StopTokenIds(const TokenizerSettings& settings,
   ids.push_back(draft.rules.eos_token_id);
   ids.push_back(draft.eos_token_id);
   for (const std::string_view token : kEndTokens) ids.push_back(draft.FindSpecial(token));
+  const auto is_known = [&](std::string_view token) { return draft.FindSpecial(token) >= 0; };
+  if (std::ranges::all_of(kHarmonyEndTokens, is_known)) {
+    for (const std::string_view token : kHarmonyEndTokens) ids.push_back(draft.FindSpecial(token));
+    std::erase(ids, draft.FindSpecial(kEndOfMessage));
+  }
   std::erase(ids, -1);
   std::ranges::sort(ids);
   const auto repeated = std::ranges::unique(ids);

@@ -12,6 +12,7 @@
 #include "decode/loaded_model.h"
 #include "support/block_gguf.h"
 #include "support/converted_model.h"
+#include "support/family_checkpoint.h"
 #include "support/temporary_directory.h"
 
 namespace cria {
@@ -56,11 +57,27 @@ TEST_P(KeptCodesTest, PredictAsTheFileDoes) {
   EXPECT_LT(RootMeanSquareDifference(logits, expected), 0.03f * magnitude);
 }
 
+// Experts in MXFP4; all else is rounded to int8 in the second model, which can choose other
+// experts.
+TEST(KeptCodesOfExperts, PredictAsTheCheckpointDoes) {
+  const support::FamilyCheckpoint family = support::FamilyNamed("GptOssMxfp4");
+  const auto logits_of = [&](const ConvertOptions& conversion) {
+    LoadedModel loaded(std::make_shared<const ConvertedModel>(family, conversion),
+                       {.context_tokens = 64, .kv_type = KvType::kF32}, 2);
+    return loaded.Run(SomeIds(48, 300), {1, 47});
+  };
+  const std::vector<float> expected = logits_of({.weights = Scheme::kF32});
+  const std::vector<float> logits = logits_of({.weights = Scheme::kQc8w, .keeps_codes = true});
+  const float magnitude = RootMeanSquareDifference(expected, std::vector<float>(expected.size()));
+  EXPECT_LT(RootMeanSquareDifference(logits, expected), 0.05f * magnitude);
+}
+
 INSTANTIATE_TEST_SUITE_P(Files, KeptCodesTest,
                          ::testing::Values(TestedFile{"Q4_K_M", "Q6_K", "Q6_K", "Q4_K"},
                                            TestedFile{"Q4_0", "Q4_0", "Q4_0", "Q4_0"},
                                            TestedFile{"Q3_K", "Q5_K", "Q4_K", "Q3_K"},
                                            TestedFile{"IQ4_XS", "Q5_0", "Q8_0", "IQ4_XS"},
+                                           TestedFile{"MXFP4", "Q8_0", "MXFP4", "MXFP4"},
                                            TestedFile{"Q2_K", "Q4_1", "Q5_1", "Q2_K"}),
                          [](const auto& file) { return std::string(file.param.name); });
 

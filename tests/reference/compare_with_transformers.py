@@ -180,6 +180,8 @@ def random_gpt_oss():
                   num_local_experts=8, num_experts_per_tok=random.choice([1, 3, 8]),
                   attention_bias=random.choice([False, True]), swiglu_limit=random.choice([0.7, 2.0, 7.0]))
     if random.random() < 0.5:
+        config.update(intermediate_size=random.choice([32, 96]), quantization_config={"quant_method": "mxfp4"})
+    if random.random() < 0.5:
         config["rope_scaling"] = {"rope_type": "yarn", "factor": random.choice([4.0, 32.0]), "beta_fast": 32.0,
                                   "beta_slow": 1.0, "truncate": random.choice([False, True]),
                                   "original_max_position_embeddings": 32}
@@ -250,8 +252,11 @@ def random_gemma4():
 
 
 def transformers_model(folder):
+    options = {}
+    if "quantization_config" in json.loads((pathlib.Path(folder) / "config.json").read_text()):
+        options["quantization_config"] = transformers.Mxfp4Config(dequantize=True)
     return transformers.AutoModelForCausalLM.from_pretrained(
-        folder, dtype=torch.float64, attn_implementation="eager", experts_implementation="eager").eval()
+        folder, dtype=torch.float64, attn_implementation="eager", experts_implementation="eager", **options).eval()
 
 
 def transformers_logits(model, ids):

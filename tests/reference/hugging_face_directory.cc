@@ -15,6 +15,7 @@
 #include "reference/hugging_face_gemma4.h"
 #include "reference/hugging_face_linear.h"
 #include "reference/hugging_face_mixtures.h"
+#include "reference/hugging_face_mxfp4.h"
 #include "reference/hugging_face_recent.h"
 #include "reference/hugging_face_short_conv.h"
 #include "reference/rope_fields.h"
@@ -156,7 +157,7 @@ uint64_t LittleEndian(const char* bytes, size_t size) {
 }
 
 std::vector<float> DecodeValues(std::string_view bytes, const std::string& dtype) {
-  const size_t size = dtype == "F32" ? 4 : 2;
+  const size_t size = dtype == "F32" ? 4 : dtype == "U8" ? 1 : 2;
   std::vector<float> values(bytes.size() / size);
   for (size_t i = 0; i < values.size(); ++i) {
     const auto bits = static_cast<uint32_t>(LittleEndian(bytes.data() + i * size, size));
@@ -166,6 +167,8 @@ std::vector<float> DecodeValues(std::string_view bytes, const std::string& dtype
       values[i] = std::bit_cast<float>(bits << 16);
     } else if (dtype == "F16") {
       values[i] = HalfToFloat(static_cast<uint16_t>(bits));
+    } else if (dtype == "U8") {
+      values[i] = static_cast<float>(bits);
     } else {
       throw std::runtime_error("unknown tensor type " + dtype);
     }
@@ -208,6 +211,7 @@ ReferenceModel ReadHuggingFaceDirectory(const std::filesystem::path& directory) 
   const std::filesystem::path index_path = directory / "model.safetensors.index.json";
   if (!std::filesystem::exists(index_path)) {
     ReadSafetensors(directory / "model.safetensors", model);
+    DequantizeMxfp4(model);
     return model;
   }
   std::set<std::string> shards;
@@ -216,6 +220,7 @@ ReferenceModel ReadHuggingFaceDirectory(const std::filesystem::path& directory) 
     shards.insert(shard.get<std::string>());
   }
   for (const std::string& shard : shards) ReadSafetensors(directory / shard, model);
+  DequantizeMxfp4(model);
   return model;
 }
 

@@ -52,6 +52,13 @@ bool IsNearOne(std::string_view name) {
          name.ends_with("_layernorm_1.weight") || name.ends_with("_layernorm_2.weight");
 }
 
+// The byte of MXFP4 that a random number stands for: two codes, or an exponent near that of
+// weights.
+uint8_t Mxfp4Byte(std::string_view name, float value) {
+  const auto number = static_cast<unsigned>(std::abs(value) * 65536.0f);
+  return static_cast<uint8_t>(name.ends_with("_scales") ? 121 + number % 4 : number % 256);
+}
+
 class TensorLister {
  public:
   explicit TensorLister(const FamilyCheckpoint& checkpoint)
@@ -327,6 +334,10 @@ std::vector<float> FamilyValues(const FamilyCheckpoint& checkpoint, const Tensor
   if (name.starts_with("model.language_model.")) name.erase(6, 15);
   if (name.starts_with("model.text_model.")) name.erase(6, 11);
   FillNormal(SeedFor(kSeed, name), 0, values);
+  if (tensor.is_bytes) {
+    for (float& value : values) value = Mxfp4Byte(name, value);
+    return values;
+  }
   float center = 0.0f;
   float deviation = 0.3f;
   if (tensor.shape.size() > 1) {

@@ -289,6 +289,14 @@ void FamilyGgufWriter::Add(reference::ReferenceTensor tensor, const std::string&
     return;
   }
   const std::string block = BlockOf(name);
+  if (architecture_ == "gpt-oss") {
+    constexpr std::string_view kExpertsOfLayer = ".mlp.experts.";
+    const size_t at = name.find(kExpertsOfLayer);
+    if (at != std::string::npos) {
+      return gpt_oss_.Add(name.substr(at + kExpertsOfLayer.size()), block, std::move(tensor),
+                          writer_);
+    }
+  }
   if (const size_t experts = name.find(".experts."); experts != std::string::npos) {
     AddExpert(tensor, block, name.substr(experts));
     return;

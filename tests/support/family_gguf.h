@@ -8,6 +8,7 @@
 
 #include "reference/reference_model.h"
 #include "support/gguf_writer.h"
+#include "support/gpt_oss_gguf.h"
 
 namespace cria::support {
 
@@ -43,6 +44,7 @@ class FamilyGgufWriter {
   size_t head_dim_ = 0;
   ValueHeads value_heads_;
   GgufWriter writer_;
+  GptOssGguf gpt_oss_;
   std::map<std::string, reference::ReferenceTensor>
       experts_;                                      // The tensors of all experts together.
   std::map<std::string, std::vector<float>> xielu_;  // [layers], by their names.

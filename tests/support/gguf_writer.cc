@@ -47,6 +47,8 @@ uint32_t TypeNumber(StorageType type) {
       return 1;
     case StorageType::kBf16:
       return 30;
+    case StorageType::kU8:
+      break;
   }
   throw std::runtime_error("unknown storage type");
 }

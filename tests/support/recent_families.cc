@@ -142,6 +142,22 @@ json GptOssOther() {
                  {"tie_word_embeddings", true}});
 }
 
+// What GGUF files can say, too.
+json GptOssMxfp4() {
+  json fields = GptOss();
+  json rope = fields.at("rope_scaling");
+  rope["rope_theta"] = fields.at("rope_theta");
+  fields.erase("rope_scaling");
+  fields.erase("rope_theta");
+  return Merged(
+      fields,
+      {{"intermediate_size", 96},
+       {"swiglu_limit", 7.0},
+       {"rope_parameters", rope},
+       {"quantization_config",
+        {{"quant_method", "mxfp4"}, {"modules_to_not_convert", {"model.layers.*.self_attn"}}}}});
+}
+
 json Olmo3() {
   return Merged(SizesOf("Olmo3ForCausalLM", "olmo3", 4),
                 {{"sliding_window", 12}, {"rope_theta", 500000.0}});
@@ -313,10 +329,17 @@ class Lister {
     const size_t hidden = Size("hidden_size");
     const size_t width = Size("intermediate_size");
     AddLinear(module + "router", experts, hidden, true);
-    Add(module + "experts.gate_up_proj", {experts, hidden, 2 * width});
-    Add(module + "experts.gate_up_proj_bias", {experts, 2 * width});
-    Add(module + "experts.down_proj", {experts, width, hidden});
-    Add(module + "experts.down_proj_bias", {experts, hidden});
+    AddGptOssMatrices(module + "experts.gate_up_proj", hidden, 2 * width);
+    AddGptOssMatrices(module + "experts.down_proj", width, hidden);
+  }
+
+  // The matrices of all experts and their biases.
+  void AddGptOssMatrices(const std::string& name, size_t inputs, size_t outputs) {
+    const size_t experts = Size("num_local_experts");
+    Add(name + "_bias", {experts, outputs});
+    if (!config_.contains("quantization_config")) return Add(name, {experts, inputs, outputs});
+    tensors_.push_back({name + "_blocks", {experts, outputs, inputs / 32, 16}, true});
+    tensors_.push_back({name + "_scales", {experts, outputs, inputs / 32}, true});
   }
 
   // All experts in one tensor each.
@@ -455,6 +478,7 @@ std::vector<FamilyCheckpoint> RecentFamilies() {
           {"GraniteMambaMoe", GraniteMambaMoe().dump(), "granitehybrid"},
           {"GptOss", GptOss().dump(), ""},
           {"GptOssOther", GptOssOther().dump(), ""},
+          {"GptOssMxfp4", GptOssMxfp4().dump(), "gpt-oss"},
           {"Olmo3", Olmo3().dump(), "olmo2"},
           {"Olmo3TwoRopes", Merged(Olmo3(), two_ropes).dump(), ""},
           {"Exaone4", Exaone4().dump(), "exaone4"},

@@ -29,6 +29,8 @@ constexpr RecentModule kModules[] = {
     {"glm4", "post_attention_layernorm", "ffn_norm"},
     {"glm4", "post_mlp_layernorm", "post_ffw_norm"},
     {"glm4", "mlp.gate_up_proj", "ffn_up"},
+    {"gpt-oss", "post_attention_layernorm", "post_attention_norm"},
+    {"gpt-oss", "mlp.router", "ffn_gate_inp"},
     {"granitehybrid", "mamba.in_proj", "ssm_in"},
     {"granitehybrid", "mamba.conv1d", "ssm_conv1d"},
     {"granitehybrid", "mamba.norm", "ssm_norm"},
@@ -121,6 +123,10 @@ std::string RecentGgmlName(const std::string& architecture, const std::string& n
     const size_t at = name.find(own);
     if (architecture != "granitehybrid" || at == std::string::npos) continue;
     return std::format("blk.{}.{}", name.substr(kLayers.size(), at - kLayers.size()), ggml);
+  }
+  if (const size_t at = name.find(".self_attn.sinks"); at != std::string::npos) {
+    return std::format("blk.{}.attn_sinks.weight",
+                       name.substr(kLayers.size(), at - kLayers.size()));
   }
   for (const RecentModule& module : kModules) {
     const std::string own = std::format(".{}.", module.hugging_face);

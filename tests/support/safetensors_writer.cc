@@ -1,5 +1,6 @@
 #include "support/safetensors_writer.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -19,7 +20,9 @@ uint16_t ToBf16(float value) {
 
 }  // namespace
 
-size_t ElementBytes(StorageType type) { return type == StorageType::kF32 ? 4 : 2; }
+size_t ElementBytes(StorageType type) {
+  return type == StorageType::kF32 ? 4 : type == StorageType::kU8 ? 1 : 2;
+}
 
 std::string Encode(StorageType type, std::span<const float> values) {
   std::string bytes(values.size() * ElementBytes(type), '\0');
@@ -39,6 +42,11 @@ std::string Encode(StorageType type, std::span<const float> values) {
         std::memcpy(bytes.data() + 2 * i, &half, 2);
       }
       break;
+    case StorageType::kU8:
+      for (size_t i = 0; i < values.size(); ++i) {
+        bytes[i] = static_cast<char>(static_cast<uint8_t>(values[i]));
+      }
+      break;
   }
   return bytes;
 }
@@ -51,6 +59,8 @@ std::string SafetensorsName(StorageType type) {
       return "BF16";
     case StorageType::kF16:
       return "F16";
+    case StorageType::kU8:
+      return "U8";
   }
   throw std::runtime_error("unknown storage type");
 }
@@ -63,6 +73,8 @@ std::string TorchName(StorageType type) {
       return "bfloat16";
     case StorageType::kF16:
       return "float16";
+    case StorageType::kU8:
+      return "uint8";
   }
   throw std::runtime_error("unknown storage type");
 }
@@ -85,15 +97,17 @@ size_t TensorShape::elements() const {
 
 SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, StorageType type,
                                      const std::vector<TensorShape>& tensors)
-    : path_(path), type_(type), stream_(path, std::ios::binary | std::ios::trunc) {
+    : path_(path), stream_(path, std::ios::binary | std::ios::trunc) {
   nlohmann::json header = {{"__metadata__", {{"format", "pt"}}}};
   size_t offset = 0;
   for (const TensorShape& tensor : tensors) {
-    const size_t end = offset + tensor.elements() * ElementBytes(type);
-    header[tensor.name] = {
-        {"dtype", SafetensorsName(type)}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
+    const StorageType stored = tensor.is_bytes ? StorageType::kU8 : type;
+    const size_t end = offset + tensor.elements() * ElementBytes(stored);
+    header[tensor.name] = {{"dtype", SafetensorsName(stored)},
+                           {"shape", tensor.shape},
+                           {"data_offsets", {offset, end}}};
     offset = end;
-    elements_left_ += tensor.elements();
+    left_.push_back({stored, tensor.elements()});
   }
   std::string text = header.dump();
   text.resize((text.size() + 7) / 8 * 8, ' ');  // So that the data is aligned.
@@ -103,17 +117,25 @@ SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, StorageT
 }
 
 void SafetensorsWriter::Write(std::span<const float> values) {
-  if (values.size() > elements_left_) {
+  size_t elements_left = 0;
+  for (const Left& tensor : left_) elements_left += tensor.elements;
+  if (values.size() > elements_left) {
     throw std::runtime_error(path_.string() + ": more values than the shapes have");
   }
-  elements_left_ -= values.size();
-  const std::string bytes = Encode(type_, values);
-  stream_.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  while (!values.empty()) {
+    Left& tensor = left_.front();
+    const size_t count = std::min(values.size(), tensor.elements);
+    const std::string bytes = Encode(tensor.type, values.first(count));
+    stream_.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    values = values.subspan(count);
+    tensor.elements -= count;
+    if (tensor.elements == 0) left_.pop_front();
+  }
   if (!stream_) throw std::runtime_error("cannot write " + path_.string());
 }
 
 void SafetensorsWriter::Finish() {
-  if (elements_left_ != 0) {
+  if (std::ranges::any_of(left_, [](const Left& tensor) { return tensor.elements != 0; })) {
     throw std::runtime_error(path_.string() + ": fewer values than the shapes have");
   }
   stream_.close();

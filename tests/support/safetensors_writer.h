@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <filesystem>
 #include <fstream>
 #include <span>
@@ -11,7 +12,7 @@
 namespace cria::support {
 
 // How a checkpoint stores its numbers.
-enum class StorageType { kF32, kBf16, kF16 };
+enum class StorageType { kF32, kBf16, kF16, kU8 };
 
 size_t ElementBytes(StorageType type);
 
@@ -28,6 +29,7 @@ void RoundTo(StorageType type, std::span<float> values);
 struct TensorShape {
   std::string name;
   std::vector<size_t> shape;  // Outermost first.
+  bool is_bytes = false;      // The values are bytes, whatever type the others have.
 
   size_t elements() const;
 };
@@ -48,8 +50,12 @@ class SafetensorsWriter {
 
  private:
   std::filesystem::path path_;
-  StorageType type_;
-  size_t elements_left_ = 0;
+  // Of each tensor that is not written yet.
+  struct Left {
+    StorageType type;
+    size_t elements;
+  };
+  std::deque<Left> left_;
   std::ofstream stream_;
 };
 

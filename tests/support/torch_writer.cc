@@ -44,6 +44,8 @@ std::string_view StorageName(StorageType type) {
       return "HalfStorage";
     case StorageType::kBf16:
       return "BFloat16Storage";
+    case StorageType::kU8:
+      return "ByteStorage";
   }
   throw std::runtime_error("unknown storage type");
 }

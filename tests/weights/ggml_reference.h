@@ -73,7 +73,7 @@ class NaiveGgml {
         for (size_t j = 0; j < 16; ++j) {
           const int code = Nibble(1 + j, high);
           const float magnitude = std::ldexp(kFloats[code % 8], Byte(0) - 127);
-          Add(code < 8 ? magnitude : -magnitude);
+          Add(code < 8 ? magnitude : 0.0f - magnitude);  // Zero has no sign.
         }
       }
     } else if (type == "IQ4_XS") {

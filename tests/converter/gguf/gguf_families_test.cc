@@ -41,6 +41,21 @@ TEST_P(GgufFamiliesTest, IsTheModelThatHuggingFacesFilesAre) {
   }
 }
 
+// The same codes in both, although they are in another order in Hugging Face's files.
+TEST(GgufOfGptOss, KeepsTheCodesThatHuggingFacesFilesHave) {
+  const support::TemporaryDirectory directory;
+  const auto folder = directory.path() / "hf" / "model";
+  const auto gguf = directory.path() / "model.gguf";
+  const FamilyCheckpoint family = support::FamilyNamed("GptOssMxfp4");
+  support::WriteFamilyDirectory(family, folder);
+  support::WriteFamilyGguf(family, gguf);
+  const ConvertOptions options = {.weights = Scheme::kQc8w, .keeps_codes = true};
+  const auto output = directory.path() / "out.cria";
+  const std::string expected = ConvertToBytes(folder, output, options);
+  ASSERT_FALSE(expected.empty());
+  EXPECT_EQ(ConvertToBytes(gguf, output, options) == expected, true);
+}
+
 class GgufFamiliesDamageTest : public ::testing::Test {
  protected:
   // Opens the family's file after `change`.
@@ -95,6 +110,23 @@ TEST_F(GgufFamiliesDamageTest, RefusesLongropeThatIsIncomplete) {
   ExpectRefused(
       "SmolLm3", [](support::GgufWriter& writer) { AddFactors(writer, "rope_freqs.weight", 7); },
       "rope_freqs.weight\" has shape [7]");
+}
+
+TEST_F(GgufFamiliesDamageTest, GptOssHasItsOwnScores) {
+  const auto with_function = [](uint32_t function) {
+    return [=](support::GgufWriter& writer) { writer.Add("gpt-oss.expert_gating_func", function); };
+  };
+  const auto opened = Open("GptOssMxfp4", with_function(3));
+  ASSERT_TRUE(opened) << opened.error().message();
+  const ModelConfig& config = opened->config;
+  EXPECT_TRUE(config.attn_sinks && config.router_bias && config.experts_bias);
+  EXPECT_TRUE(config.qkv_bias && config.o_bias && config.norm_topk_prob);
+  EXPECT_FLOAT_EQ(config.swiglu_alpha, 1.702f);
+  EXPECT_EQ(config.swiglu_limit, 7.0f);
+  EXPECT_EQ(config.layer_kind(0).sliding_window, 12u);
+  EXPECT_EQ(config.layer_kind(1).sliding_window, 0u);
+  EXPECT_FALSE(config.layer_kind(0).rope_scaling.truncate);
+  ExpectRefused("GptOssMxfp4", with_function(1), "gpt-oss.expert_gating_func is 1, which");
 }
 
 TEST_F(GgufFamiliesDamageTest, LayersOfLfm2HaveHeadsOrAConvolution) {

@@ -161,6 +161,53 @@ TEST_F(KnownRecentFamiliesTest, Granite4WithMamba) {
   EXPECT_EQ(micro.config.mamba_channels(), 4096u);
 }
 
+// 20b and 120b.
+TEST_F(KnownRecentFamiliesTest, GptOss) {
+  for (const int layers : {24, 36}) {
+    json types = json::array();
+    for (int i = 0; i < layers; ++i) {
+      types.push_back(i % 2 == 0 ? "sliding_attention" : "full_attention");
+    }
+    const int experts = layers == 24 ? 32 : 128;
+    const auto model = ReadModel(
+        And(Published("GptOssForCausalLM", "gpt_oss", {2880, 2880, layers, 64, 8, 201088, 131072}),
+            {{"attention_bias", true},
+             {"experts_per_token", 4},
+             {"head_dim", 64},
+             {"hidden_act", "silu"},
+             {"initial_context_length", 4096},
+             {"layer_types", types},
+             {"num_experts_per_tok", 4},
+             {"num_local_experts", experts},
+             {"output_router_logits", false},
+             {"quantization_config",
+              {{"modules_to_not_convert",
+                {"model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens",
+                 "lm_head"}},
+               {"quant_method", "mxfp4"}}},
+             {"rope_scaling",
+              {{"beta_fast", 32.0},
+               {"beta_slow", 1.0},
+               {"factor", 32.0},
+               {"original_max_position_embeddings", 4096},
+               {"rope_type", "yarn"},
+               {"truncate", false}}},
+             {"rope_theta", 150000},
+             {"router_aux_loss_coef", 0.9},
+             {"sliding_window", 128},
+             {"swiglu_limit", 7.0},
+             {"tie_word_embeddings", false}}));
+    EXPECT_TRUE(model.has_mxfp4);
+    const ModelConfig& config = model.config;
+    EXPECT_EQ(config.num_experts, static_cast<uint32_t>(experts));
+    EXPECT_EQ(config.num_experts_per_tok, 4u);
+    EXPECT_EQ(config.layer_kind(0).sliding_window, 128u);
+    EXPECT_EQ(config.layer_kind(1).sliding_window, 0u);
+    EXPECT_EQ(config.layer_kind(1).rope_scaling.type, RopeScaling::Type::kYarn);
+    EXPECT_FALSE(config.layer_kind(1).rope_scaling.truncate);
+  }
+}
+
 TEST_F(KnownRecentFamiliesTest, Olmo3) {
   json types = json::array();
   for (int i = 0; i < 32; ++i) {

@@ -178,7 +178,11 @@ TEST_F(RecentFamiliesTest, GptOssHasSinksAndBiasedExperts) {
   expect_refused({{"attention_bias", nullptr}}, "attention_bias is null");
   expect_refused({{"hidden_act", "gelu"}}, "hidden_act is not silu");
   expect_refused({{"num_experts", 4}}, "contradicts num_local_experts");
-  expect_refused({{"quantization_config", {{"quant_method", "mxfp4"}}}}, "quantization_config");
+  EXPECT_TRUE(ReadOf(kGptOss, With(fields, {{"quantization_config", {{"quant_method", "mxfp4"}}}}))
+                  .attn_sinks);
+  for (const json& value : {json({{"quant_method", "awq"}}), json::object(), json("mxfp4")}) {
+    expect_refused({{"quantization_config", value}}, "quantization_config is ");
+  }
 }
 
 TEST_F(RecentFamiliesTest, Olmo3ScalesOnlyLayersWithoutAWindow) {

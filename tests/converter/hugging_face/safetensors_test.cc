@@ -88,6 +88,7 @@ TEST_F(SafetensorsTest, RefusesBrokenHeaders) {
 
 TEST_F(SafetensorsTest, RefusesUnknownTypes) {
   ExpectRefused(R"({"a":{"dtype":"F8_E4M3","shape":[4],"data_offsets":[0,4]}})", 4, "F8_E4M3");
+  ExpectRefused(R"({"a":{"dtype":"I8","shape":[4],"data_offsets":[0,4]}})", 4, "I8");
   ExpectRefused(R"({"a":{"dtype":"I64","shape":[1],"data_offsets":[0,8]}})", 8, "I64");
 }
 

@@ -106,6 +106,20 @@ TEST_F(TokenizerImportTest, SettingsOfEveryFile) {
   EXPECT_EQ(imported.vocabulary.piece_types[5], PieceType::kControl);
 }
 
+// An answer in the Harmony format is several messages that end with <|end|>.
+TEST_F(TokenizerImportTest, AnswersOfHarmonyEndWithReturnOrACall) {
+  Write("tokenizer.json", R"({
+    "added_tokens": [{"id": 3, "content": "<|return|>", "special": true},
+                     {"id": 4, "content": "<|end|>", "special": true},
+                     {"id": 5, "content": "<|start|>", "special": true},
+                     {"id": 6, "content": "<|call|>", "special": true}],
+    "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "use_regex": true},
+    "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"]}})");
+  Write("tokenizer_config.json", R"({"eos_token": "<|return|>", "chat_template":
+    "{% for m in messages %}<|start|>{{ m.role }}{{ m.content }}<|end|>{% endfor %}"})");
+  EXPECT_THAT(MustImport().stop_token_ids, ElementsAre(3, 6));
+}
+
 TEST_F(TokenizerImportTest, SpecialTokensMapStandsIn) {
   Write("tokenizer.json", kTokenizerJson);
   Write("special_tokens_map.json", R"({"bos_token": {"content": "<|bos|>"},
