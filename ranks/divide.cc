@@ -204,8 +204,6 @@ Result<std::vector<RankShare>> Divide(const ModelConfig& config, const ColumnBlo
   const std::string_view refused = config.has_linear_attention() ? "linear_attention"
                                    : config.has_mamba()          ? "mamba"
                                    : config.attn_output_gate     ? "attn_output_gate"
-                                   : config.attn_sinks           ? "attn_sinks"
-                                   : config.experts_bias         ? "experts_bias"
                                                                  : "";
   if (!refused.empty()) {
     return Fail(

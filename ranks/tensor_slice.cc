@@ -105,6 +105,9 @@ TensorSlice TensorSlice::Of(const TensorSpec& spec, const ModelConfig& config,
     case TensorRole::kAttentionGate:
       slice.rows = {share.query_heads};
       break;
+    case TensorRole::kAttnSinks:
+      slice.columns = {share.query_heads};
+      break;
     case TensorRole::kOProj:
       slice.columns = {ChannelsOf(share.query_heads, config)};
       break;
@@ -132,6 +135,10 @@ TensorSlice TensorSlice::Of(const TensorSpec& spec, const ModelConfig& config,
       break;
     case TensorRole::kExpertsGateUpProj:
       slice.rows =
+          GateUpChannels(share.expert_channels, config.moe_intermediate_size, config.num_experts);
+      break;
+    case TensorRole::kExpertsGateUpBias:
+      slice.columns =
           GateUpChannels(share.expert_channels, config.moe_intermediate_size, config.num_experts);
       break;
     case TensorRole::kExpertsDownProj:

@@ -256,6 +256,8 @@ void MixtureOfExperts::ActivateSlots(size_t rows) const {
 void MixtureOfExperts::AddExperts(size_t rows) const {
   const size_t hidden = config_.hidden_size;
   const size_t chosen = config_.num_experts_per_tok;
+  // The outputs of all ranks are added up, each with this part of the biases.
+  const float bias_share = 1.0f / static_cast<float>(ranks_.num_ranks());
   workers_.ForEachRow(rows, chosen * hidden, [&](size_t row) {
     float* const sum = hidden_.block_output() + row * hidden;
     if (!shared_) {
@@ -269,7 +271,8 @@ void MixtureOfExperts::AddExperts(size_t rows) const {
       ops::AddScaled(buffers_.output + buffers_.slots[i] * hidden, buffers_.weights[i], hidden,
                      sum);
       if (down_bias_ == nullptr) continue;
-      ops::AddScaled(down_bias_ + buffers_.choices[i] * hidden, buffers_.weights[i], hidden, sum);
+      ops::AddScaled(down_bias_ + buffers_.choices[i] * hidden, buffers_.weights[i] * bias_share,
+                     hidden, sum);
     }
   });
   workers_.Count(OperatorKind::kRouting);

@@ -197,11 +197,10 @@ inline constexpr std::array kTensorRoles = {
                   RanksHave::kNothing},
     TensorRoleRow{TensorRole::kMambaOutBias, "mamba_out_bias", TensorForm::kVector,
                   RanksHave::kNothing},
-    TensorRoleRow{TensorRole::kAttnSinks, "attn_sinks", TensorForm::kVector, RanksHave::kNothing},
+    TensorRoleRow{TensorRole::kAttnSinks, "attn_sinks", TensorForm::kVector, RanksHave::kParts},
     TensorRoleRow{TensorRole::kExpertsGateUpBias, "experts_gate_up_bias", TensorForm::kVector,
-                  RanksHave::kNothing},
-    TensorRoleRow{TensorRole::kExpertsDownBias, "experts_down_bias", TensorForm::kVector,
-                  RanksHave::kNothing},
+                  RanksHave::kParts},
+    TensorRoleRow{TensorRole::kExpertsDownBias, "experts_down_bias", TensorForm::kVector, RanksHave::kAll},
 };
 inline constexpr int kNumTensorRoles = static_cast<int>(kTensorRoles.size());
 

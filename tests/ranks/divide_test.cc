@@ -212,15 +212,6 @@ TEST(Divide, MambaIsRefusedByName) {
   EXPECT_TRUE(shares.error().message().contains("models with mamba"));
 }
 
-TEST(Divide, SinksAreRefusedByName) {
-  ModelConfig config = ConfigOf(32, 4, 64, 6144, 1000);
-  config.attn_sinks = true;
-  const auto shares = Divide(config, {}, {{1, 1}});
-  ASSERT_FALSE(shares);
-  EXPECT_EQ(shares.error().code(), ErrorCode::kUnsupported);
-  EXPECT_TRUE(shares.error().message().contains("models with attn_sinks"));
-}
-
 // In every model that can be divided, each part belongs to a rank, each rank gets a part, query
 // heads are where their keys are, and all ranks have as many query heads for each head of keys.
 TEST(Divide, IsCompleteForRandomModels) {

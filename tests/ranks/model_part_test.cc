@@ -143,6 +143,11 @@ std::pair<std::vector<size_t>, std::vector<size_t>> OwnedBy(const RankShare& sha
     case TensorRole::kExpertsGateUpProj:
       return {gate_up_of(share.expert_channels, config.moe_intermediate_size, config.num_experts),
               columns};
+    case TensorRole::kExpertsGateUpBias:
+      return {rows,
+              gate_up_of(share.expert_channels, config.moe_intermediate_size, config.num_experts)};
+    case TensorRole::kAttnSinks:
+      return {rows, Indices({share.query_heads})};
     case TensorRole::kExpertsDownProj:
       return {rows, Indices({share.expert_channels})};
     case TensorRole::kSharedExpertGateUpProj:
@@ -177,8 +182,8 @@ class PartsOfModels : public testing::TestWithParam<Scheme> {};
 TEST_P(PartsOfModels, HaveTheirRowsAndColumns) {
   const ConvertOptions conversion = {.weights = GetParam(), .block_size = 64};
   // Heads of the second one have 10 channels; the third one's channels are no multiples of 32. The
-  // others are mixtures, one with dense layers and a shared expert, one with joint norms, and two
-  // with short convolutions, one of which has biases.
+  // others are mixtures, one with dense layers and a shared expert, one with joint norms, two with
+  // short convolutions, one of which has biases, and one with sinks and biases of experts.
   const ConvertedModel models[] = {
       ConvertedModel(support::SpecBiases(), conversion),
       ConvertedModel(support::SpecOddHeadDim(), conversion),
@@ -186,7 +191,8 @@ TEST_P(PartsOfModels, HaveTheirRowsAndColumns) {
       ConvertedModel(support::FamilyNamed("Qwen2MoeDenseLayers"), conversion),
       ConvertedModel(support::FamilyNamed("Olmoe"), conversion),
       ConvertedModel(support::FamilyNamed("Lfm2Biases"), conversion),
-      ConvertedModel(support::FamilyNamed("Lfm3"), conversion)};
+      ConvertedModel(support::FamilyNamed("Lfm3"), conversion),
+      ConvertedModel(support::FamilyNamed("GptOss"), conversion)};
   for (const ConvertedModel& converted : models) {
     // What is divided does not depend on the processor.
     if (support::IsEmulated() && &converted != &models[3]) continue;
