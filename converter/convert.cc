@@ -218,6 +218,12 @@ Result<ChosenSchemes> ChooseSchemesOnce(const std::filesystem::path& checkpoint_
 std::string_view ConverterVersion() { return CRIA_VERSION; }
 
 Result<bool> HasCodesToKeep(const std::filesystem::path& checkpoint_path) {
+  CRIA_ASSIGN_OR_RETURN(const bool has_no_weights, IsHfConfigWithoutWeights(checkpoint_path));
+  if (has_no_weights) {
+    return ReadHfModel(checkpoint_path / "config.json").transform([](const HfModel& model) {
+      return model.has_mxfp4;
+    });
+  }
   CRIA_ASSIGN_OR_RETURN(const Checkpoint checkpoint, OpenCheckpoint(checkpoint_path));
   return std::ranges::any_of(checkpoint.tensors,
                              [](const auto& tensor) { return CanKeepCodes(tensor.second); });
@@ -318,10 +324,18 @@ Result<ModelOutline> OutlineConversion(const std::filesystem::path& checkpoint_p
 Result<ModelOutline> OutlineConfiguration(const std::filesystem::path& folder,
                                           const ConvertOptions& options) {
   CRIA_ASSIGN_OR_RETURN(const TensorSchemes schemes, ChooseSchemes(options));
-  CRIA_ASSIGN_OR_RETURN(const ModelConfig config, ReadHfConfig(folder / "config.json"));
+  CRIA_ASSIGN_OR_RETURN(const HfModel model, ReadHfModel(folder / "config.json"));
+  const ModelConfig& config = model.config;
   std::vector<MappedTensor> tensors;
   for (const TensorSpec& spec : ExpectedTensors(config)) tensors.push_back({.spec = spec});
   FilePlan plan = PlanTensors(std::move(tensors), config, schemes);
+  for (PlannedTensor& tensor : plan.tensors) {
+    const TensorSpec& spec = tensor.stored.spec;
+    const bool is_of_experts =
+        spec.role == TensorRole::kExpertsGateUpProj || spec.role == TensorRole::kExpertsDownProj;
+    if (!options.keeps_codes || !model.has_mxfp4 || !is_of_experts) continue;
+    Apply(MakeTensorLayout(spec, Scheme::kMxfp4, 0), tensor);
+  }
   const ModelDescription without_tokenizer = Describe(FolderName(folder), config, {});
   const size_t metadata_bytes =
       BuildMetadata(without_tokenizer, plan).size() + EstimateTokenizerBytes(config.vocab_size);

@@ -110,7 +110,8 @@ struct VocabularyReport {
   std::vector<std::string> notes = {};  // As in ConvertReport.
 };
 
-// Whether the checkpoint has matrices in blocks, whose codes can be kept.
+// Whether the checkpoint has matrices in blocks, whose codes can be kept, or, of a folder without
+// weights, whether its configuration says so.
 Result<bool> HasCodesToKeep(const std::filesystem::path& checkpoint_path);
 
 // Fails with kUsage if the options contradict each other; Convert does, too, before it does

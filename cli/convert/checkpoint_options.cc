@@ -12,19 +12,20 @@ void AddCheckpointOptions(CommandLine& command, CheckpointArguments& arguments) 
       .AddText("CHECKPOINT", arguments.checkpoint,
                "A Hugging Face or Meta folder, a GGUF file, a llama2.c model, or hf:ORG/NAME")
       .Required();
-  command.AddChoice<WeightsChoice>("--weights", arguments.weights,
-                                   {{"keep", {Scheme::kQc8w, true}},
-                                    {"int2", {Scheme::kW2G64, false}},
-                                    {"int3", {Scheme::kW3G64, false}},
-                                    {"int4", {Scheme::kW4G64, false}},
-                                    {"int5", {Scheme::kW5G64, false}},
-                                    {"int6", {Scheme::kW6G64, false}},
-                                    {"int8", {Scheme::kQc8w, false}},
-                                    {"f32", {Scheme::kF32, false}},
-                                    {"qb4w", {Scheme::kQb4w, false}}},
-                                   "How matrices are stored: keep (with the codes that a GGUF file "
-                                   "has), int2 to int6, int8, f32, or qb4w (int4 in XNNPACK's "
-                                   "format) (default: keep if there are codes, otherwise int4)");
+  command.AddChoice<WeightsChoice>(
+      "--weights", arguments.weights,
+      {{"keep", {Scheme::kQc8w, true}},
+       {"int2", {Scheme::kW2G64, false}},
+       {"int3", {Scheme::kW3G64, false}},
+       {"int4", {Scheme::kW4G64, false}},
+       {"int5", {Scheme::kW5G64, false}},
+       {"int6", {Scheme::kW6G64, false}},
+       {"int8", {Scheme::kQc8w, false}},
+       {"f32", {Scheme::kF32, false}},
+       {"qb4w", {Scheme::kQb4w, false}}},
+      "How matrices are stored: keep (with the codes that the "
+      "checkpoint has), int2 to int6, int8, f32, or qb4w (int4 in XNNPACK's "
+      "format) (default: keep if there are codes, otherwise int4)");
   const auto add_scheme = [&command](const char* flag, std::optional<Scheme>& scheme,
                                      const char* help) {
     command.AddChoice<std::optional<Scheme>>(flag, scheme,
@@ -77,7 +78,8 @@ Status ChooseWeights(const CodesChoice& codes, CheckpointArguments& arguments) {
   const bool is_open = !arguments.weights.keeps_codes && !codes.are_chosen && !options.target;
   options.keeps_codes = arguments.weights.keeps_codes.value_or(is_open);
   if (!options.keeps_codes) return {};
-  if (InspectPath(arguments.checkpoint).kind == ContentKind::kGguf) {
+  const ContentKind kind = InspectPath(arguments.checkpoint).kind;
+  if (kind == ContentKind::kGguf || kind == ContentKind::kHuggingFaceFolder) {
     CRIA_ASSIGN_OR_RETURN(options.keeps_codes, HasCodesToKeep(arguments.checkpoint));
   } else {
     options.keeps_codes = false;
@@ -87,7 +89,7 @@ Status ChooseWeights(const CodesChoice& codes, CheckpointArguments& arguments) {
     options.finds_codes = false;
   } else if (arguments.weights.keeps_codes) {
     return Fail(ErrorCode::kUsage,
-                Format("{}: has no matrices in blocks of GGML, so there are no codes to keep",
+                Format("{}: has no matrices in blocks, so there are no codes to keep",
                        arguments.checkpoint));
   }
   return {};

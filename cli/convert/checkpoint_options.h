@@ -26,12 +26,12 @@ void AddCheckpointOptions(CommandLine& command, CheckpointArguments& arguments);
 
 // What the options for codes ask for.
 struct CodesChoice {
-  bool are_chosen = false;   // Codes that a GGUF file does not have yet.
+  bool are_chosen = false;   // Codes that the checkpoint does not have yet.
   bool are_rounded = false;  // Without regard to the inputs.
 };
 
-// Sets how weights are stored. Without --weights, the codes of a GGUF file are kept, unless new
-// ones are chosen; everything else becomes int4. That is w4g64, or qb4w if weights are rounded or
+// Sets how weights are stored. Without --weights, the codes of a checkpoint in blocks are kept,
+// unless new ones are chosen; everything else becomes int4. That is w4g64, or qb4w if weights are rounded or
 // the size of blocks is given. The checkpoint is on this machine.
 Status ChooseWeights(const CodesChoice& codes, CheckpointArguments& arguments);
 

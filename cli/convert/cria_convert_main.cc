@@ -200,7 +200,7 @@ bool CalibratesByDefault(const Arguments& arguments) {
          arguments.options.weights != cria::Scheme::kF32;
 }
 
-// Whether the options ask for codes that a GGUF file does not have yet.
+// Whether the options ask for codes that the checkpoint does not have yet.
 bool ChoosesCodes(const Arguments& arguments) {
   return !arguments.calibration_path.empty() || arguments.calibrates_itself || arguments.rounds ||
          arguments.calibration_tokens != 0 || arguments.rotation || arguments.resume_folder ||

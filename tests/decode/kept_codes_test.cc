@@ -57,19 +57,36 @@ TEST_P(KeptCodesTest, PredictAsTheFileDoes) {
   EXPECT_LT(RootMeanSquareDifference(logits, expected), 0.03f * magnitude);
 }
 
-// Experts in MXFP4; all else is rounded to int8 in the second model, which can choose other
-// experts.
+// The share of rows in which the root mean square of differences is less than 3 in 100.
+double ShareOfNearRows(const std::vector<float>& expected, const std::vector<float>& logits,
+                       size_t rows) {
+  const size_t row_size = expected.size() / rows;
+  size_t count = 0;
+  for (size_t row = 0; row < rows; ++row) {
+    const auto row_of = [&](const std::vector<float>& all) {
+      const auto begin = all.begin() + static_cast<ptrdiff_t>(row * row_size);
+      return std::vector<float>(begin, begin + static_cast<ptrdiff_t>(row_size));
+    };
+    const std::vector<float> wanted = row_of(expected);
+    const float magnitude = RootMeanSquareDifference(wanted, std::vector<float>(row_size));
+    count += RootMeanSquareDifference(row_of(logits), wanted) < 0.03f * magnitude ? 1 : 0;
+  }
+  return static_cast<double>(count) / static_cast<double>(rows);
+}
+
+// Experts in MXFP4 beside other weights in f32. Rounded activations can choose other experts for a
+// token, so that only most rows are near.
 TEST(KeptCodesOfExperts, PredictAsTheCheckpointDoes) {
+  constexpr size_t kRows = 48;
   const support::FamilyCheckpoint family = support::FamilyNamed("GptOssMxfp4");
   const auto logits_of = [&](const ConvertOptions& conversion) {
     LoadedModel loaded(std::make_shared<const ConvertedModel>(family, conversion),
                        {.context_tokens = 64, .kv_type = KvType::kF32}, 2);
-    return loaded.Run(SomeIds(48, 300), {1, 47});
+    return loaded.Run(SomeIds(kRows, 300), {1, kRows - 1});
   };
-  const std::vector<float> expected = logits_of({.weights = Scheme::kF32});
-  const std::vector<float> logits = logits_of({.weights = Scheme::kQc8w, .keeps_codes = true});
-  const float magnitude = RootMeanSquareDifference(expected, std::vector<float>(expected.size()));
-  EXPECT_LT(RootMeanSquareDifference(logits, expected), 0.05f * magnitude);
+  EXPECT_GE(ShareOfNearRows(logits_of({.weights = Scheme::kF32}),
+                            logits_of({.weights = Scheme::kF32, .keeps_codes = true}), kRows),
+            0.5);
 }
 
 INSTANTIATE_TEST_SUITE_P(Files, KeptCodesTest,

@@ -18,7 +18,7 @@ class GptOssGguf {
            GgufWriter& writer);
 
  private:
-  std::map<std::string, reference::ReferenceTensor> parts_;  // Of MXFP4, by the whole name.
+  std::map<std::string, reference::ReferenceTensor> parts_;  // MXFP4's, by the whole name.
 };
 
 }  // namespace cria::support

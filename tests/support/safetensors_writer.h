@@ -50,7 +50,7 @@ class SafetensorsWriter {
 
  private:
   std::filesystem::path path_;
-  // Of each tensor that is not written yet.
+  // A tensor that is not written whole.
   struct Left {
     StorageType type;
     size_t elements;

@@ -9,6 +9,7 @@
 
 #include "cli/convert/cria_convert_program.h"
 #include "support/block_gguf.h"
+#include "support/family_checkpoint.h"
 #include "support/files.h"
 #include "support/run_program.h"
 #include "support/tiny_checkpoint.h"
@@ -44,6 +45,17 @@ TEST_F(KeepProgram, CodesAreKeptUnlessOthersAreAskedFor) {
   EXPECT_THAT(Convert({gguf_, "-o", output_, "--weights", "int4", "--fast"}).output, rounded);
   EXPECT_THAT(Convert({gguf_, "-o", output_, "--head", "int8"}).output,
               AllOf(kept, ContainsRegex("\nlm_head +qc8w ")));
+}
+
+TEST_F(KeepProgram, CodesOfMxfp4AreKeptToo) {
+  support::WriteFamilyDirectory(support::FamilyNamed("GptOssMxfp4"), folder_ / "gpt-oss");
+  const RunResult plain = Convert({folder_ / "gpt-oss", "-o", output_});
+  EXPECT_EQ(plain.exit_code, 0) << plain.error;
+  EXPECT_THAT(plain.output, AllOf(ContainsRegex("\nqkv_proj +qc8w "),
+                                  ContainsRegex("\nexperts_gate_up_proj +MXFP4 "),
+                                  HasSubstr("\nverified against f32 at ")));
+  EXPECT_THAT(Convert({folder_ / "gpt-oss", "-o", output_, "--fast"}).output,
+              ContainsRegex("\nexperts_gate_up_proj +qb4w "));
 }
 
 TEST_F(KeepProgram, APlanIsOfTheFileThatWouldBeWritten) {

@@ -106,6 +106,14 @@ TEST_F(Mxfp4Test, CodesAreKept) {
 
 TEST_F(Mxfp4Test, CodesCanBeReadAsFloats) { ExpectWeights(ConvertedAs({.weights = Scheme::kF32})); }
 
+TEST_F(Mxfp4Test, AConfigurationWithoutWeightsIsPlannedAlike) {
+  const ConvertOptions options = {.weights = Scheme::kQc8w, .keeps_codes = true};
+  const ModelOutline outline = Unwrap(OutlineConversion(folder_, options));
+  std::filesystem::remove(folder_ / "model.safetensors");
+  EXPECT_TRUE(Unwrap(HasCodesToKeep(folder_)));
+  EXPECT_EQ(Unwrap(OutlineConversion(folder_, options)).matrices, outline.matrices);
+}
+
 TEST_F(Mxfp4Test, WeightsMayBeInSeveralFiles) {
   // Blocks and scales need not be in one file.
   const std::string scales = "model.layers.1.mlp.experts.down_proj_scales";
