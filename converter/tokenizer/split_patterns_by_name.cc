@@ -58,6 +58,11 @@ constexpr std::array<std::string_view, 6> kDeepSeekLlm = {
     R"(\s+$)",
     R"([\x{4E00}-\x{9FA5}\x{800}-\x{4E00}\x{AC00}-\x{D7FF}]+)",
     R"(\p{N}+)"};
+// MiniCPM5's: up to three digits are a word before white space is divided as Llama 3 does it.
+constexpr std::array<std::string_view, 2> kMiniCpm5 = {
+    R"(\p{N}{1,3})",
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}+| ?[^\s\p{L}\p{N}]+[\r\n]*|)"
+    R"(\s*[\r\n]+|\s+(?!\S)|\s+)"};
 // Seed-OSS's: like Qwen 2's, but line ends are no part of a word of punctuation.
 constexpr std::array<std::string_view, 1> kSeedCoder = {
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}\r\n]+|)"
@@ -91,6 +96,7 @@ constexpr std::array kPreTokenizers = {
                  .add_bos_token = true},
     PreTokenizer{
         .name = "tekken", .split_patterns = kTekken, .ignore_merges = true, .add_bos_token = true},
+    PreTokenizer{.name = "minicpm5", .split_patterns = kMiniCpm5, .ignore_merges = true},
     PreTokenizer{.name = "gpt-4o", .split_patterns = kGpt4o},
     // OLMo 2's and SmolLM3's: Llama 3's patterns without its other rules.
     PreTokenizer{.name = "dbrx", .split_patterns = kLlama3Patterns},

@@ -199,7 +199,8 @@ TEST(GgufTokenizerTest, PreTokenizersAreKnownByName) {
                            "refact",       "mpt",
                            "gpt-2",        "default",
                            "gpt-4o",       "dbrx",
-                           "smaug-bpe",    "olmo"}) {
+                           "smaug-bpe",    "olmo",
+                           "minicpm5"}) {
     const auto imported = Import(ByteLevelMetadata(name));
     EXPECT_TRUE(imported) << name;
   }
@@ -238,6 +239,9 @@ TEST(GgufTokenizerTest, PreTokenizersSplitAsTheirModelsDo) {
         << name;
   }
   EXPECT_THAT(words_of("gpt-4o"), ElementsAre("it's", " ", " ", "12", " a", "+b", ",\n", "\tc"));
+  // Two spaces before a number stay together, because the number is a word before.
+  EXPECT_THAT(words_of("minicpm5"), ElementsAre("it", "'s", "  ", "12", " a", "+b", ",\n", "\tc"));
+  EXPECT_THAT(words_of("minicpm5", "a  1234 b"), ElementsAre("a", "  ", "123", "4", " b"));
   for (const char* name : {"dbrx", "smaug-bpe", "lfm2"}) {
     EXPECT_EQ(words_of(name), words_of("llama-bpe"));
   }
