@@ -24,6 +24,7 @@ std::vector<float> Transposed(const reference::ReferenceTensor& tensor, const Pa
   const size_t inputs = tensor.shape.at(1);
   const size_t outputs = tensor.shape.at(2);
   std::vector<float> values;
+  values.reserve(tensor.values.size() / part.num_parts);
   for (size_t expert = 0; expert < tensor.shape.at(0); ++expert) {
     for (size_t row = part.first; row < outputs; row += part.num_parts) {
       for (size_t i = 0; i < inputs; ++i) {
@@ -64,6 +65,7 @@ void GptOssGguf::Add(const std::string& name, const std::string& block,
     const size_t outputs = tensor.shape.at(1);
     for (const Part& part : PartsOf(name)) {
       std::vector<float> values;
+      values.reserve(tensor.values.size() / part.num_parts);
       for (size_t i = part.first; i < tensor.values.size(); i += part.num_parts) {
         values.push_back(tensor.values[i]);
       }
