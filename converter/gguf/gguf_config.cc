@@ -366,8 +366,12 @@ class ConfigReader {
     if (architecture_.sliding_rope_theta || !architecture_.sliding_has_rope_scaling) {
       sliding.rope_scaling = {};
     }
-    CRIA_ASSIGN_OR_RETURN(sliding.sliding_window, metadata_.Integer(Key("attention.sliding_window"),
-                                                                    architecture_.sliding_window));
+    const std::string window = Key("attention.sliding_window");
+    // As in llama.cpp, gpt-oss's files must have it.
+    CRIA_ASSIGN_OR_RETURN(sliding.sliding_window,
+                          architecture_.is_gpt_oss
+                              ? metadata_.Integer(window)
+                              : metadata_.Integer(window, architecture_.sliding_window));
     CRIA_ASSIGN_OR_RETURN(
         sliding.rope_theta,
         metadata_.Number(Key("rope.freq_base_swa"),

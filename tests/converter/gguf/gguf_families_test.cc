@@ -129,6 +129,27 @@ TEST_F(GgufFamiliesDamageTest, GptOssHasItsOwnScores) {
   ExpectRefused("GptOssMxfp4", with_function(1), "gpt-oss.expert_gating_func is 1, which");
 }
 
+TEST_F(GgufFamiliesDamageTest, GptOssHasAWindow) {
+  GgufMetadata metadata("test");
+  for (const char* key : {"embedding_length", "feed_forward_length", "context_length"}) {
+    metadata.Add(std::string("gpt-oss.") + key, int64_t{64});
+  }
+  for (const char* key : {"block_count", "attention.head_count", "expert_count"}) {
+    metadata.Add(std::string("gpt-oss.") + key, int64_t{4});
+  }
+  metadata.Add("gpt-oss.expert_used_count", int64_t{2});
+  metadata.Add("gpt-oss.attention.layer_norm_rms_epsilon", 1e-5);
+  metadata.Add("general.architecture", std::string("gpt-oss"));
+  const auto architecture = ReadGgufArchitecture(metadata);
+  ASSERT_TRUE(architecture);
+  const auto config = ReadGgufConfig(metadata, *architecture, 300);
+  ASSERT_FALSE(config);
+  EXPECT_THAT(config.error().message(),
+              ::testing::HasSubstr("gpt-oss.attention.sliding_window is missing"));
+  metadata.Add("gpt-oss.attention.sliding_window", int64_t{128});
+  EXPECT_TRUE(ReadGgufConfig(metadata, *architecture, 300));
+}
+
 TEST_F(GgufFamiliesDamageTest, LayersOfLfm2HaveHeadsOrAConvolution) {
   // Expects that these heads are refused, or read if there is no reason.
   const auto read = [&](std::vector<int64_t> counts, std::string_view reason) {
