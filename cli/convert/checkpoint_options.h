@@ -31,8 +31,8 @@ struct CodesChoice {
 };
 
 // Sets how weights are stored. Without --weights, the codes of a checkpoint in blocks are kept,
-// unless new ones are chosen; everything else becomes int4. That is w4g64, or qb4w if weights are rounded or
-// the size of blocks is given. The checkpoint is on this machine.
+// unless new ones are chosen; everything else becomes int4. That is w4g64, or qb4w if weights are
+// rounded or the size of blocks is given. The checkpoint is on this machine.
 Status ChooseWeights(const CodesChoice& codes, CheckpointArguments& arguments);
 
 }  // namespace cria::cli
