@@ -13,6 +13,7 @@
 #include "core/utf8.h"
 #include "grammar/character_classes.h"
 #include "grammar/characters.h"
+#include "grammar/json_schema.h"
 #include "grammar/text_cursor.h"
 
 namespace cria::grammar {
@@ -87,6 +88,7 @@ class GbnfParser {
   Node ParseGroup(size_t position);
   Node ParseLiteral(size_t position);
   Node ParseClass(size_t position);
+  Node ParseSchema(size_t position);
   uint32_t ParseCharacter();
   uint32_t ParseEscape(size_t position);
   Node ParseCounts(Node node, size_t position);
@@ -244,6 +246,7 @@ Node GbnfParser::ParseItem(bool is_nested) {
   if (cursor_.Take("\"")) return ParseLiteral(position);
   if (cursor_.Take("[")) return ParseClass(position);
   if (cursor_.Take("(")) return ParseGroup(position);
+  if (cursor_.Take("%json")) return ParseSchema(position);
   if (cursor_.Take(".")) return AnyCharacter(expressions_, CharacterEncoding::kUtf8);
   const char c = cursor_.Peek();
   if (c == '*' || c == '+' || c == '?' || c == '{') {
@@ -320,6 +323,29 @@ Node GbnfParser::ParseClass(size_t position) {
   if (is_complement) set.Complement();
   if (set.empty()) return cursor_.Fail(position, "the class has no characters");
   return Characters(expressions_, set.ranges(), CharacterEncoding::kUtf8);
+}
+
+// The values that match the JSON Schema behind %json, an object.
+Node GbnfParser::ParseSchema(size_t position) {
+  SkipSpace(false);
+  const std::string_view rest = cursor_.rest();
+  size_t depth = 0;
+  bool is_in_string = false;
+  size_t size = 0;
+  do {
+    if (size == rest.size() || (size == 0 && rest[0] != '{')) {
+      return cursor_.Fail(position, "%json is followed by a schema, %json {…}");
+    }
+    const char c = rest[size++];
+    if (c == '\\' && is_in_string && size < rest.size()) ++size;
+    if (c == '"') is_in_string = !is_in_string;
+    if (c == '{' && !is_in_string) ++depth;
+    if (c == '}' && !is_in_string) --depth;
+  } while (depth > 0);
+  cursor_.Skip(size);
+  const Result<Node> schema = ReadJsonSchema(expressions_, rest.substr(0, size));
+  if (schema) return *schema;
+  return cursor_.Fail(position, schema.error().message(), schema.error().code());
 }
 
 // One character of a literal or a class.

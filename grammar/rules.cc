@@ -43,12 +43,13 @@ void Expressions::MarkUsed(Node start) {
   store_.ShrinkStack(base);
 }
 
-// For everything with rules: whether it matches the empty text, and how few bytes end it. Begins
-// with no text at all, and finds more until nothing changes.
+// For everything with rules that has kUsed: whether it matches the empty text, and how few bytes
+// end it. Begins with no text at all, and finds more until nothing changes. Other rules may have no
+// body yet.
 void Expressions::SettleRules() {
   const size_t count = store_.size();
   for (Node node = 0; node < count; ++node) {
-    if (!HasRule(node)) continue;
+    if (!HasRule(node) || !store_.Has(node, kUsed)) continue;
     store_.Set(node, kMatchesEmpty, store_.kind(node) == NodeKind::kRepeat && store_.b(node) == 0);
     SetRest(node, kNever);
   }
@@ -64,7 +65,7 @@ void Expressions::SettleRules() {
     upwards = !upwards;
     for (size_t i = 0; i < count; ++i) {
       const auto node = static_cast<Node>(upwards ? i : count - 1 - i);
-      if (!HasRule(node)) continue;
+      if (!HasRule(node) || !store_.Has(node, kUsed)) continue;
       const Node a = body_of(store_.a(node));
       // The second part of a repetition is how often it occurs at least.
       const bool is_repeat = store_.kind(node) == NodeKind::kRepeat;

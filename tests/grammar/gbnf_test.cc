@@ -93,6 +93,18 @@ TEST(GbnfTest, RulesAndLines) {
   ExpectGrammar("root ::= \"a\"\nb ::= b \"c\" | \"d\"", {{"a"}, {"d"}});
 }
 
+TEST(GbnfTest, ValuesOfASchema) {
+  ExpectGrammar(
+      "root ::= \"n=\" %json {\"type\": \"integer\"} \";\" item*\n"
+      "item ::= any\nany ::= %json{\"const\": \"}\\\"{\"} | list\n"
+      "list ::= \"<\" any* \">\"",
+      {.matching = {"n=12;", "n=-1;\"}\\\"{\"", "n=0;<<>\"}\\\"{\">"},
+       .others = {"n=x;", "n=1", "n=1;<", "n=1;}"}});
+  ExpectGrammarError("root ::= %json", 1, 10, "a schema");
+  ExpectGrammarError("root ::= %json {\"type\": \"integer\"", 1, 10, "a schema");
+  ExpectGrammarError("root ::= \"a\" %json {\"type\": \"no\"}", 1, 14, "type");
+}
+
 TEST(GbnfTest, DeepRecursion) {
   ExpectGrammar("root ::= \"(\" root \")\" | \"x\"", {{Times(1000, "(") + "x" + Times(1000, ")")},
                                                       {Times(1000, "(") + "x" + Times(999, ")")}});
