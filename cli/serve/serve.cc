@@ -19,7 +19,7 @@
 #include "cli/serve/shutdown_signals.h"
 #include "cli/terminal/printable.h"
 #include "core/format.h"
-#include "server/api/tool_format.h"
+#include "server/api/call_style.h"
 #include "server/http/http_server.h"
 #include "server/http/service_manager.h"
 
@@ -77,7 +77,7 @@ void TellPlaces(const Engine& engine, const std::vector<server::Listener>& liste
   }
   // One text, so that who waits for the place reads all of it.
   std::string notice;
-  if (!server::KnowsCallForm(engine.chat_template())) {
+  if (!server::FindCallStyle(engine.chat_template(), &engine.tokenizer()).is_known) {
     notice =
         "cria-serve: the chat template shows no form of tool calls that is known here: calls are "
         "only "

@@ -88,8 +88,10 @@ Result<Value> MakeMessages(Context& context, std::span<const ChatMessage> messag
     Growing<Entry> fields(context);
     fields.Add(
         {Trusted(context, "role"), is_known ? Trusted(context, role) : Untrusted(context, role)});
-    const Value content = Untrusted(context, message.content);
-    fields.Add({Trusted(context, "content"), wants_parts ? MakeParts(context, content) : content});
+    Value content = Untrusted(context, message.content);
+    if (wants_parts) content = MakeParts(context, content);
+    if (message.has_no_content) content = jinja::None();
+    fields.Add({Trusted(context, "content"), content});
     CRIA_RETURN_IF_ERROR(AddFields(context, message.fields, fields));
     list.Add(jinja::MakeDict(context, fields.items()));
   }

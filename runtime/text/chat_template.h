@@ -23,6 +23,8 @@ struct ChatMessage {
   // More fields of the message, such as tool_calls: a JSON object without `role` and `content`, or
   // "". The text of their strings counts as text from a message.
   std::string fields = {};
+  // The template is given none in place of an empty content, as some templates want it of calls.
+  bool has_no_content = false;
 };
 
 struct ChatSegment {

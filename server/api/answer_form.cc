@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "server/api/argument_grammar.h"
 #include "server/api/request_error.h"
 
 namespace cria::server {
@@ -20,11 +21,20 @@ AnswerForm::AnswerForm(const AnswerSetup& setup) : setup_(setup) {
 
 void AnswerForm::Constrain(const AnswerShape& shape) { ThrowIfError(Set(shape), shape.field); }
 
-void AnswerForm::ConstrainArguments(std::string_view tool) {
-  const AnswerShape shape = ArgumentsShape(ToolOf(tool));
-  const grammar::ConstraintSource source = {.kind = grammar::ConstraintKind::kJsonSchemaAtBegin,
-                                            .text = shape.text};
-  ThrowIfError(setup_.constraint->Set(source), shape.field);
+void AnswerForm::ConstrainArguments(const Tool& tool, const CallForm* form, Extent extent) {
+  ThrowIfError(SetArguments(tool, form, extent), "tools");
+}
+
+Status AnswerForm::SetArguments(const Tool& tool, const CallForm* form, Extent extent) {
+  using Kind = grammar::ConstraintKind;
+  const bool is_whole = extent == Extent::kWhole;
+  if (form == nullptr || form->style == ArgumentStyle::kJson) {
+    return setup_.constraint->Set(
+        {.kind = is_whole ? Kind::kJsonSchema : Kind::kJsonSchemaAtBegin, .text = tool.parameters});
+  }
+  const std::string grammar =
+      is_whole ? ArgumentGrammar(*form, tool) : ArgumentGrammarAtBegin(*form, tool);
+  return setup_.constraint->Set({.kind = Kind::kGbnf, .text = grammar});
 }
 
 bool AnswerForm::Accepts(std::string_view text) {
@@ -95,7 +105,8 @@ void AnswerForm::ChooseTools() {
 // A schema that cannot be enforced is shown to the model all the same; its calls are then objects.
 void AnswerForm::LoosenTools() {
   for (Tool& tool : tools_->tools) {
-    const Status status = Set(ArgumentsShape(tool));
+    Status status = Set(ArgumentsShape(tool));
+    if (status) status = SetArguments(tool, setup_.format->form(), Extent::kBegin);
     if (status) continue;
     if (tool.is_strict) {
       throw RequestError(400,

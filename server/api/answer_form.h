@@ -22,11 +22,15 @@ class AnswerForm {
   const ToolUse* tools() const { return tools_ ? &*tools_ : nullptr; }
   bool has_constraint() const { return setup_.constraint != nullptr; }
 
+  // One of them.
+  const Tool& ToolOf(std::string_view name) const;
+
   // Sets what the text must match that is generated next. Throws RequestError.
   void Constrain(const AnswerShape& shape);
-  // Sets that the arguments of the tool with this name must come next. What follows them is not
-  // constrained.
-  void ConstrainArguments(std::string_view tool);
+  // Sets that the arguments of the tool must come next, in a form; null: as JSON. kBegin: what
+  // follows them is not constrained.
+  enum class Extent : uint8_t { kBegin, kWhole };
+  void ConstrainArguments(const Tool& tool, const CallForm* form, Extent extent);
   // Whether the text may stand where the constraint is, which then is behind it.
   bool Accepts(std::string_view text);
   // Whether the arguments match the tool's schema.
@@ -37,7 +41,7 @@ class AnswerForm {
   void LoosenTools();
   void CheckShape();
   Status Set(const AnswerShape& shape);
-  const Tool& ToolOf(std::string_view name) const;
+  Status SetArguments(const Tool& tool, const CallForm* form, Extent extent);
 
   const AnswerSetup& setup_;
   std::optional<ToolUse> tools_;

@@ -62,7 +62,7 @@ void AnswerChat(ApiState& state, ChatRequest request, Response& response, Answer
   const AnswerOptions options = request.options;
   ToolUse tools = request.tools;
   tools.definitions.clear();  // They are for the template.
-  const ChatPrompt prompt = MakeChatPrompt(state.engine, std::move(request));
+  const ChatPrompt prompt = MakeChatPrompt(state.engine, state.call_style, std::move(request));
   response.EndTurn();
   std::optional<SessionPool::Lease> lease(state.sessions.Take(prompt.tokens));
   const bool has_shape = options.shape.kind != AnswerShape::Kind::kAny;
@@ -73,6 +73,7 @@ void AnswerChat(ApiState& state, ChatRequest request, Response& response, Answer
   setup.tags = prompt.tags;
   setup.begins_in_reasoning = prompt.begins_in_reasoning;
   setup.may_reason = prompt.may_reason;
+  setup.has_channels = prompt.has_channels;
   if (RunChoices(state, setup, 0, lease, response, writer)) writer.Finish();
 }
 

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "server/api/argument_grammar.h"
+#include "server/api/harmony.h"
 #include "server/api/request_error.h"
 
 namespace cria::server {
@@ -102,6 +104,7 @@ std::optional<StopReason> AnswerRun::RunFree(const SectionBegin& begin) {
   free_.End();
   if (free_.next()) {
     next_ = *free_.next();
+    next_.is_opened = next_.kind == SectionKind::kCall && free_.is_opened();
     return std::nullopt;
   }
   if (free_.is_last()) return StopReason::kStopToken;
@@ -110,12 +113,21 @@ std::optional<StopReason> AnswerRun::RunFree(const SectionBegin& begin) {
   const bool needs_call = calls_.need() == AnswerNeed::kCall;
   next_ = {.kind = needs_call ? SectionKind::kCall : SectionKind::kShaped,
            .at = text_.text().size()};
-  if (free_.is_in_reasoning()) next_.forced = std::string(setup_.tags.close) + "\n\n";
+  if (free_.is_in_reasoning()) {
+    next_.forced = std::string(setup_.tags.close) + (setup_.has_channels ? "" : "\n\n");
+  }
   return std::nullopt;
 }
 
+// The prompt has begun the first message.
+std::string AnswerRun::BeginOfMessage(size_t at, std::string_view text) const {
+  if (!setup_.has_channels) return "";
+  return std::string(at > 0 ? kHarmonyTurn : "") + std::string(text);
+}
+
 std::optional<StopReason> AnswerRun::RunShaped(const SectionBegin& begin) {
-  if (const auto ended = text_.MoveTo(begin.at, begin.forced)) return ended;
+  const std::string forced = begin.forced + BeginOfMessage(begin.at, kHarmonyFinal);
+  if (const auto ended = text_.MoveTo(begin.at, forced)) return ended;
   const AnswerShape& shape = setup_.options.shape;
   form_.Constrain(shape);
   const StopReason reason = text_.Generate(shaped_);
@@ -123,6 +135,7 @@ std::optional<StopReason> AnswerRun::RunShaped(const SectionBegin& begin) {
 }
 
 std::optional<StopReason> AnswerRun::RunCall(const SectionBegin& begin) {
+  if (const CallForm* const form = setup_.format->form()) return RunFormCall(begin, *form);
   std::vector<std::string> texts;
   size_t at = begin.at;
   std::string forced = begin.forced;
@@ -145,18 +158,43 @@ std::optional<StopReason> AnswerRun::RunCall(const SectionBegin& begin) {
   return std::nullopt;
 }
 
+// Both the name and the arguments are constrained, one after the other.
+std::optional<StopReason> AnswerRun::RunFormCall(const SectionBegin& begin, const CallForm& form) {
+  const std::string opening = begin.is_opened       ? ""
+                              : setup_.has_channels ? BeginOfMessage(begin.at, form.Opening())
+                                                    : form.Opening();
+  if (const auto ended = text_.MoveTo(begin.at, begin.forced + opening)) return ended;
+  form_.Constrain({AnswerShape::Kind::kGrammar, NameGrammar(*form_.tools()), "tools"});
+  call_.BeginPart(CallPart::Content::kName);
+  const StopReason named = text_.Generate(call_);
+  if (named != StopReason::kStopToken) return named;
+  const Tool& tool = form_.ToolOf(text_.text());
+  const std::string name_end = WithNumber(form.name_end, calls_.count());
+  if (const auto ended = text_.MoveTo(text_.text().size(), name_end)) return ended;
+  form_.ConstrainArguments(tool, &form, AnswerForm::Extent::kWhole);
+  arguments_.BeginCall(tool, &form);
+  const StopReason reason = text_.Generate(arguments_);
+  if (!arguments_.has_ended()) return reason;
+  if (arguments_.is_last() || !calls_.may_go_on()) return StopReason::kStopToken;
+  free_.GoToCallEnd();
+  next_ = {.at = arguments_.next()->at, .forced = std::string(setup_.format->closing())};
+  return std::nullopt;
+}
+
 // The model has named a tool, and its arguments begin. Text that follows them may be in the same
 // token.
 std::optional<StopReason> AnswerRun::RunArguments(const SectionBegin& begin) {
-  form_.ConstrainArguments(free_.call_name());
+  const Tool& tool = form_.ToolOf(free_.call_name());
+  const CallForm* const form = free_.call_form();
+  form_.ConstrainArguments(tool, form, AnswerForm::Extent::kBegin);
   // The last token may have more than the place where they begin.
   const std::string written = free_.forced().empty() ? text_.text().substr(begin.at) : "";
   const bool is_kept = !written.empty() && text_.HasAllTokens() && form_.Accepts(written);
   if (!is_kept) {
-    form_.ConstrainArguments(free_.call_name());
+    form_.ConstrainArguments(tool, form, AnswerForm::Extent::kBegin);
     if (const auto ended = text_.MoveTo(begin.at, free_.forced())) return ended;
   }
-  arguments_.BeginCall(free_.call_name());
+  arguments_.BeginCall(tool, form);
   arguments_.Begin(begin.at);
   if (is_kept) arguments_.Take(written);
   if (!arguments_.has_ended()) {

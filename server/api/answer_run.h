@@ -43,7 +43,10 @@ class AnswerRun {
   std::optional<StopReason> RunFree(const SectionBegin& begin);
   std::optional<StopReason> RunShaped(const SectionBegin& begin);
   std::optional<StopReason> RunCall(const SectionBegin& begin);
+  std::optional<StopReason> RunFormCall(const SectionBegin& begin, const CallForm& form);
   std::optional<StopReason> RunArguments(const SectionBegin& begin);
+  // What begins a message of Harmony before this text, at a place of the last section's.
+  std::string BeginOfMessage(size_t at, std::string_view text) const;
   FinishReason ReasonOf(StopReason reason) const;
 
   const AnswerSetup& setup_;

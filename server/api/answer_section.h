@@ -17,6 +17,7 @@ struct SectionBegin {
   SectionKind kind = SectionKind::kFree;
   size_t at = 0;            // In bytes.
   std::string forced;       // Text that is put before the section.
+  bool is_opened = false;   // kCall: the model has written what opens a call.
   bool is_written = false;  // The section begins in tokens that the context has, and keeps these.
 };
 

@@ -31,7 +31,8 @@ struct AnswerSetup {
   const ToolFormat* format = nullptr;
   ReasoningTags tags = {};
   bool begins_in_reasoning = false;
-  bool may_reason = false;  // The answer may begin with reasoning.
+  bool has_channels = false;  // The model writes messages of Harmony (harmony.h).
+  bool may_reason = false;    // The answer may begin with reasoning.
 };
 
 }  // namespace cria::server

@@ -25,7 +25,7 @@ Sampler SamplerOf(const AnswerSetup& setup) {
 AnswerText::AnswerText(const AnswerSetup& setup, AnswerListener& listener)
     : setup_(setup),
       listener_(listener),
-      shows_control_(setup.tools != nullptr && setup.tools->may_call()),
+      shows_control_(setup.has_channels || (setup.tools != nullptr && setup.tools->may_call())),
       sampler_(SamplerOf(setup)) {
   if (!setup.options.stop.empty()) {
     stop_strings_.emplace(ValueOf(StopStrings::Create(setup.options.stop), "stop"));

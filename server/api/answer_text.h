@@ -69,7 +69,8 @@ class AnswerText {
 
   const AnswerSetup& setup_;
   AnswerListener& listener_;
-  // With tools, a control token may mark a call, perhaps in a form that is not known here.
+  // With tools, a control token may mark a call, perhaps in a form that is not known here, and
+  // others begin the messages of Harmony.
   const bool shows_control_;
   std::vector<std::pair<int32_t, std::string_view>> markers_;  // Control tokens around reasoning.
   Sampler sampler_;

@@ -47,6 +47,7 @@ ApiState::ApiState(Engine& model_engine, WorkQueue& queue, ApiOptions api_option
       options(std::move(api_options)),
       model_name(NameOf(engine, options)),
       start_time(std::time(nullptr)),
+      call_style(FindCallStyle(engine.chat_template(), &engine.tokenizer())),
       sessions(engine) {}
 
 Json TakeBody(Exchange& exchange) {

@@ -10,6 +10,7 @@
 
 #include "llm/engine.h"
 #include "server/api/api.h"
+#include "server/api/call_style.h"
 #include "server/api/metrics.h"
 #include "server/api/response.h"
 #include "server/api/text_answer.h"
@@ -28,6 +29,7 @@ struct ApiState {
   const ApiOptions options;
   const std::string model_name;
   const std::time_t start_time;
+  const CallStyle call_style;
   SessionPool sessions;
   Metrics metrics;
   std::atomic<bool> has_told_context = false;  // ApiOptions::on_larger_context was called.

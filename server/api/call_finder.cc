@@ -16,7 +16,7 @@ constexpr std::string_view kCallIdMark = "[CALL_ID]";
 }  // namespace
 
 CallFinder::CallFinder(const ToolUse& use, const Options& options, Listener listener)
-    : options_(options), listener_(std::move(listener)), fields_(use) {}
+    : use_(use), options_(options), listener_(std::move(listener)), fields_(use) {}
 
 void CallFinder::Append(std::string_view text) {
   for (const char byte : text) {
@@ -32,7 +32,7 @@ void CallFinder::Flush() {
   if (state_ == State::kPrefix) {
     // A line end shows that what closes the last call is complete.
     held_ += '\n';
-    const size_t closed_bytes = ReadPrefix().closed_bytes;
+    const size_t closed_bytes = std::max(ReadPrefix().closed_bytes, ReadHead().closed_bytes);
     held_.pop_back();
     held_.erase(0, closed_bytes);
   }
@@ -44,20 +44,21 @@ void CallFinder::Flush() {
 }
 
 void CallFinder::GoToArgumentsEnd() {
-  found_.is_found = false;
+  found_.is_found = found_.is_before_name = false;
   position_ = 0;
   held_.clear();
   is_called_ = true;
-  if (scanner_.watched_depth() == 0) return GoBehindCall();
+  if (form_ != nullptr || scanner_.watched_depth() == 0) return GoBehindCall();
   scanner_.GoToValueEnd();
   state_ = State::kJson;
 }
 
 void CallFinder::GoToCallEnd() {
-  found_.is_found = false;
+  found_.is_found = found_.is_before_name = false;
   position_ = 0;
   held_.clear();
   tags_ = {};
+  form_ = options_.form;
   GoBehindCall();
 }
 
@@ -98,7 +99,8 @@ void CallFinder::TakeByte(char byte) {
     }
   }
   if (state_ == State::kText) {
-    if (!MayBeginCall(byte, options_.takes_bare)) {
+    const bool may_begin_form = options_.form != nullptr && MayBeginHead(*options_.form, byte);
+    if (!may_begin_form && !MayBeginCall(byte, options_.takes_bare)) {
       passed_ += byte;
       return;
     }
@@ -108,6 +110,7 @@ void CallFinder::TakeByte(char byte) {
   held_ += byte;
   if (state_ == State::kPrefix) return TakePrefixByte();
   if (state_ == State::kName) return TakeNameByte();
+  if (state_ == State::kForm) return TakeFormByte(byte);
   TakeJsonByte(held_.size() - 1);
 }
 
@@ -117,12 +120,35 @@ CallPrefix CallFinder::ReadPrefix() const {
                         {.takes_bare = options_.takes_bare, .is_in_fence = is_in_fence_});
 }
 
+// So is the head of a call of the form.
+CallHead CallFinder::ReadHead() const {
+  if (options_.form == nullptr) return {};
+  const bool is_behind = follows_call_ && form_ != nullptr;
+  return ReadCallHead(*options_.form, use_, is_behind ? CallPlace::kBehindCall : CallPlace::kText,
+                      held_);
+}
+
 void CallFinder::TakePrefixByte() {
+  const CallHead head = ReadHead();
+  if (head.next == CallHead::Next::kArguments) return BeginForm(head);
+  if (head.next == CallHead::Next::kName && options_.stops_at_arguments) {
+    form_ = options_.form;
+    found_.is_before_name = true;
+    return FindArguments(position_ - (held_.size() - head.begin), "");
+  }
+  const bool may_be_form = head.next != CallHead::Next::kNoCall;
+  // Behind such a call, another one may begin with a brace.
+  if (may_be_form && follows_call_ && form_ != nullptr) return;
   const CallPrefix prefix = ReadPrefix();
   if (prefix.next == CallPrefix::Next::kPerhaps) return;
+  if (prefix.next == CallPrefix::Next::kNoCall) {
+    if (may_be_form) return;
+    held_.erase(0, std::max(prefix.closed_bytes, head.closed_bytes));
+    return GiveUp();
+  }
   held_.erase(0, prefix.closed_bytes);
-  if (prefix.next == CallPrefix::Next::kNoCall) return GiveUp();
   tags_ = prefix.tags;
+  form_ = nullptr;
   const size_t begin = prefix.begin - prefix.closed_bytes;
   if (prefix.next == CallPrefix::Next::kJson) return BeginJson(begin);
   state_ = State::kName;
@@ -157,6 +183,46 @@ void CallFinder::TakeNameByte() {
   is_called_ = false;
   scanner_.Take('{');
   BeginArguments();
+}
+
+void CallFinder::BeginForm(const CallHead& head) {
+  state_ = State::kForm;
+  form_ = options_.form;
+  is_called_ = false;
+  tags_ = {};
+  arguments_.clear();
+  reader_ = MakeArgumentReader(form_, *std::ranges::find(use_.tools, head.name, &Tool::name));
+  held_.erase(0, head.closed_bytes);
+  const size_t begin = head.begin - head.closed_bytes;
+  fields_.BeginArguments(head.name, begin);
+  found_.is_near = options_.stops_at_arguments;
+  found_.begin = position_ - (held_.size() - begin);
+  // Arguments may be known only by the byte with which they begin.
+  for (const char byte : held_.substr(begin)) {
+    if (state_ == State::kForm) TakeFormByte(byte);
+  }
+}
+
+void CallFinder::TakeFormByte(char byte) {
+  switch (reader_->Take(byte, arguments_)) {
+    case ArgumentReader::State::kMore:
+      break;
+    case ArgumentReader::State::kInvalid:
+      return found_.is_near ? FindArguments(found_.begin, "") : GiveUp();
+    case ArgumentReader::State::kComplete:
+      found_.is_near = false;
+      if (!TellCall({fields_.name(), arguments_}, "")) return;
+      held_.clear();
+      GoBehindCall();
+  }
+}
+
+bool CallFinder::TellCall(const ToolCall& call, const std::string& forced) {
+  PassOn();
+  is_called_ = true;
+  if (listener_.on_call(call)) return true;
+  FindArguments(position_ - (held_.size() - fields_.begin()), forced);
+  return false;
 }
 
 void CallFinder::BeginJson(size_t begin) {
@@ -220,12 +286,8 @@ void CallFinder::EndObject() {
   if (!is_called_) {
     const ToolCall call = fields_.Call();
     if (call.name.empty()) return PassJson();
-    PassOn();
-    is_called_ = true;
-    if (!listener_.on_call(call)) {
-      return FindArguments(position_ - (held_.size() - fields_.begin()),
-                           Format(R"({{"name": "{}", "arguments": )", fields_.name()));
-    }
+    const std::string forced = Format(R"({{"name": "{}", "arguments": )", fields_.name());
+    if (!TellCall(call, forced)) return;
   }
   held_.clear();
   if (scanner_.is_complete()) GoBehindCall();

@@ -3,10 +3,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 
+#include "server/api/argument_reader.h"
 #include "server/api/call_fields.h"
+#include "server/api/call_form.h"
+#include "server/api/call_head.h"
 #include "server/api/call_prefix.h"
 #include "server/api/json_scanner.h"
 #include "server/api/tools.h"
@@ -15,7 +19,8 @@ namespace cria::server {
 
 // Finds calls in the text of an answer, while it comes, in every form that is known: objects
 // {"name": …, "arguments": {…}} (or "parameters"), alone or in lists, one or several, perhaps
-// behind an opening such as <tool_call> or in a fence of Markdown, and Mistral's name[ARGS]{…}.
+// behind an opening such as <tool_call> or in a fence of Markdown, Mistral's name[ARGS]{…}, and
+// those of a CallForm.
 //
 // An object is a call only if it names a tool of the request and, unless it follows an opening, has
 // arguments. Other text is passed on as it is. What may become a call is held back only as long as
@@ -31,6 +36,7 @@ class CallFinder {
   struct Options {
     bool takes_bare = true;          // Objects without an opening may be calls.
     bool stops_at_arguments = true;  // Others write the arguments; see is_found().
+    const CallForm* form = nullptr;  // Which calls may have, too.
   };
 
   // `use` must outlive it.
@@ -44,6 +50,10 @@ class CallFinder {
 
   // Whether a call's arguments begin, which are then to be written by others.
   bool is_found() const { return found_.is_found; }
+  // Whether others are to write the name of the tool, too: then begin() is its place.
+  bool is_before_name() const { return found_.is_before_name; }
+  // The form of the call that is found; null: its arguments are JSON.
+  const CallForm* form() const { return form_; }
   // The name of the tool.
   const std::string& name() const { return fields_.name(); }
   // Where the text ends, in bytes since the beginning or the last GoTo…. What follows is replaced
@@ -62,12 +72,14 @@ class CallFinder {
     kPrefix,  // See CallPrefix.
     kName,    // In the name of name[ARGS]{…}.
     kJson,    // In an object or a list that may be calls, or in the arguments of a name.
+    kForm,    // In the arguments of a call of the CallForm.
     kOther,   // In JSON that is no call.
   };
   // Arguments of a call.
   struct Arguments {
     bool is_near = false;  // They began at `begin`, and others may have to write them.
     bool is_found = false;
+    bool is_before_name = false;
     size_t begin = 0;
     std::string forced;
   };
@@ -76,6 +88,9 @@ class CallFinder {
   void TakePrefixByte();
   CallPrefix ReadPrefix() const;
   void TakeNameByte();
+  CallHead ReadHead() const;
+  void BeginForm(const CallHead& head);
+  void TakeFormByte(char byte);
   void BeginJson(size_t begin);
   void TakeJsonByte(size_t at);
   CallFields::Step TakeField(JsonScanner::Step step, size_t at);
@@ -83,6 +98,8 @@ class CallFinder {
   void BeginArguments();
   void FindArguments(size_t begin, std::string forced);
   void GoBehindCall();
+  // Gives the call to the listener, whose arguments began in held_. Returns whether it took it.
+  bool TellCall(const ToolCall& call, const std::string& forced);
   // What is held back is no call; its last byte may begin one.
   void GiveUp();
   // What is held back is JSON that is no call.
@@ -90,6 +107,7 @@ class CallFinder {
   void PassHeld();
   void PassOn();
 
+  const ToolUse& use_;
   const Options options_;
   const Listener listener_;
   State state_ = State::kPrefix;
@@ -105,6 +123,9 @@ class CallFinder {
   JsonScanner scanner_;
   size_t name_begin_ = 0;  // Where the name of name[ARGS]{…} is.
   CallFields fields_;
+  const CallForm* form_ = nullptr;  // Of that call.
+  std::unique_ptr<ArgumentReader> reader_;
+  std::string arguments_;  // What reader_ has made.
 
   Arguments found_;
 };

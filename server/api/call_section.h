@@ -1,11 +1,12 @@
 #pragma once
 
+#include <memory>
 #include <string_view>
 
 #include "server/api/answer_calls.h"
 #include "server/api/answer_section.h"
+#include "server/api/argument_reader.h"
 #include "server/api/call_reader.h"
-#include "server/api/json_scanner.h"
 
 namespace cria::server {
 
@@ -25,22 +26,23 @@ class CallSection final : public AnswerSection {
   CallReader reader_;
 };
 
-// The arguments of a call that the model has begun of its own accord. The section ends where they
-// end, perhaps in the middle of a token.
+// The arguments of a call whose name is known. The section ends where they end, perhaps in the
+// middle of a token.
 class ArgumentsSection final : public AnswerSection {
  public:
   explicit ArgumentsSection(AnswerCalls& calls) : calls_(calls) {}
 
   SectionKind kind() const override { return SectionKind::kArguments; }
-  // Before the first text of a call's arguments.
-  void BeginCall(std::string_view name);
+  // Before the first text of a call's arguments, in a form; null: they are JSON. Both must outlive
+  // the section.
+  void BeginCall(const Tool& tool, const CallForm* form);
 
  protected:
   void TakeText(std::string_view text) override;
 
  private:
   AnswerCalls& calls_;
-  JsonScanner scanner_;
+  std::unique_ptr<ArgumentReader> reader_;
 };
 
 }  // namespace cria::server

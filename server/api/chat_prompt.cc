@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "messages/calls_as_text.h"
+#include "server/api/harmony.h"
 #include "server/api/request_error.h"
 
 namespace cria::server {
@@ -42,16 +43,17 @@ void AddTools(const std::vector<std::string>& definitions, std::string& variable
   variables += '}';
 }
 
-Rendered Prepare(const ChatTemplate& chat_template, ChatRequest request) {
+Rendered Prepare(const ChatTemplate& chat_template, const CallStyle& style, ChatRequest request) {
   Rendered rendered = {.messages = std::move(request.messages)};
   const Json variables = std::move(request.template_variables);
   std::vector<std::string> definitions;
   if (!request.tools.definitions.empty() || HasCalls(rendered.messages)) {
-    rendered.format = FindToolFormat(chat_template.source(), KnowsTools(chat_template));
+    rendered.format = MakeToolFormat(chat_template, style);
     if (!rendered.format->template_knows_tools) {
       DescribeTools(request.tools, rendered.messages);
     } else {
       definitions = std::move(request.tools.definitions);
+      AdaptCalls(style, rendered.messages);
     }
   }
   if (!variables.empty()) rendered.variables = Written(variables);
@@ -64,16 +66,21 @@ Rendered Prepare(const ChatTemplate& chat_template, ChatRequest request) {
 
 }  // namespace
 
-ChatPrompt MakeChatPrompt(const Engine& engine, ChatRequest request) {
+ChatPrompt MakeChatPrompt(const Engine& engine, const CallStyle& style, ChatRequest request) {
   constexpr std::string_view kSpace = " \t\r\n";
   const ChatTemplate& chat_template = engine.chat_template();
-  Rendered rendered = Prepare(chat_template, std::move(request));
+  Rendered rendered = Prepare(chat_template, style, std::move(request));
   const size_t context = engine.decoder().context_tokens();
   ChatPrompt prompt = {.tokens = ValueOf(chat_template.Encode(engine.tokenizer(), rendered.messages,
                                                               rendered.options(), context),
                                          "messages"),
                        .format = std::move(rendered.format),
                        .tags = FindReasoningTags(chat_template)};
+  if (style.form != nullptr && style.form->has_channels) {
+    prompt.tags = kHarmonyReasoning;
+    prompt.has_channels = prompt.may_reason = true;
+    return prompt;
+  }
   prompt.begins_in_reasoning = OpensReasoning(chat_template, rendered.messages, rendered.variables);
   const std::string_view source = chat_template.source();
   const bool knows_reasoning =
@@ -87,8 +94,9 @@ ChatPrompt MakeChatPrompt(const Engine& engine, ChatRequest request) {
   return prompt;
 }
 
-std::vector<ChatSegment> RenderChat(const ChatTemplate& chat_template, ChatRequest request) {
-  const Rendered rendered = Prepare(chat_template, std::move(request));
+std::vector<ChatSegment> RenderChat(const ChatTemplate& chat_template, const CallStyle& style,
+                                    ChatRequest request) {
+  const Rendered rendered = Prepare(chat_template, style, std::move(request));
   return ValueOf(chat_template.Render(rendered.messages, rendered.options()));
 }
 

@@ -7,6 +7,7 @@
 
 #include "llm/engine.h"
 #include "server/api/answer_request.h"
+#include "server/api/call_style.h"
 #include "server/api/tool_format.h"
 #include "text/reasoning.h"
 
@@ -19,11 +20,13 @@ struct ChatPrompt {
   ReasoningTags tags;
   bool begins_in_reasoning = false;
   bool may_reason = false;
+  bool has_channels = false;
 };
 
 // Renders the conversation. Fails if it does not fit the context.
-ChatPrompt MakeChatPrompt(const Engine& engine, ChatRequest request);
+ChatPrompt MakeChatPrompt(const Engine& engine, const CallStyle& style, ChatRequest request);
 // The text of the same.
-std::vector<ChatSegment> RenderChat(const ChatTemplate& chat_template, ChatRequest request);
+std::vector<ChatSegment> RenderChat(const ChatTemplate& chat_template, const CallStyle& style,
+                                    ChatRequest request);
 
 }  // namespace cria::server

@@ -12,7 +12,10 @@ constexpr std::string_view kAnswerSpace = " \t\r\n";
 
 FreeSection::FreeSection(const AnswerSetup& setup, AnswerForm& form, AnswerCalls& calls,
                          AnswerListener& listener)
-    : setup_(setup), form_(form), calls_(calls), listener_(listener) {}
+    : setup_(setup), form_(form), calls_(calls), listener_(listener) {
+  if (!setup_.has_channels) return;
+  channels_.emplace([this](AnswerPart part, std::string_view text) { PassPart(part, text); });
+}
 
 void FreeSection::Begin(size_t skipped_bytes) {
   AnswerSection::Begin(skipped_bytes);
@@ -35,7 +38,8 @@ void FreeSection::Begin(size_t skipped_bytes) {
 void FreeSection::MakeFinder() {
   const CallFinder::Options options = {
       .takes_bare = setup_.options.shape.kind == AnswerShape::Kind::kAny,
-      .stops_at_arguments = form_.has_constraint()};
+      .stops_at_arguments = form_.has_constraint(),
+      .form = setup_.format != nullptr ? setup_.format->form() : nullptr};
   finder_ = std::make_unique<CallFinder>(
       *form_.tools(), options,
       CallFinder::Listener{
@@ -81,7 +85,8 @@ void FreeSection::TakeAnswer() {
   }
   finder_->Append(text);
   if (finder_->is_found() && !has_ended()) {
-    GoTo(SectionKind::kArguments, answer_begin() + finder_->begin());
+    GoTo(is_opened() ? SectionKind::kCall : SectionKind::kArguments,
+         answer_begin() + finder_->begin());
   }
 }
 
@@ -101,6 +106,11 @@ bool FreeSection::TakeFoundCall(const ToolCall& call) {
 }
 
 void FreeSection::PassText(std::string_view text) {
+  if (channels_) return channels_->Append(text);
+  PassPart(AnswerPart::kAnswer, text);
+}
+
+void FreeSection::PassPart(AnswerPart part, std::string_view text) {
   if (calls_.is_behind_call()) {
     text.remove_prefix(std::min(text.find_first_not_of(kAnswerSpace), text.size()));
   }
@@ -112,7 +122,7 @@ void FreeSection::PassText(std::string_view text) {
   for (TokenLogProbability& token : std::exchange(untold_tokens_, {})) {
     listener_.OnToken(std::move(token));
   }
-  listener_.OnText(AnswerPart::kAnswer, text);
+  listener_.OnText(part, text);
 }
 
 void FreeSection::End() {
@@ -120,6 +130,7 @@ void FreeSection::End() {
   if (filter_) filter_->Flush();
   if (!fresh_answer_.empty()) TakeAnswer();
   if (!next() && finder_) finder_->Flush();
+  if (!next() && channels_) channels_->Flush();
 }
 
 }  // namespace cria::server

@@ -10,6 +10,7 @@
 #include "server/api/answer_calls.h"
 #include "server/api/answer_section.h"
 #include "server/api/call_finder.h"
+#include "server/api/harmony.h"
 
 namespace cria::server {
 
@@ -29,6 +30,10 @@ class FreeSection final : public AnswerSection {
   void End();
 
   bool is_in_reasoning() const { return filter_ && filter_->is_in_reasoning(); }
+  // Whether the model has opened a call, behind which others write its name.
+  bool is_opened() const { return finder_ && finder_->is_found() && finder_->is_before_name(); }
+  // The form of the call that follows; null: its arguments are JSON.
+  const CallForm* call_form() const { return finder_->form(); }
   // The call whose arguments follow, of which the model has written the name.
   const std::string& call_name() const { return finder_->name(); }
   // What takes the place of the text behind the section's end.
@@ -47,6 +52,7 @@ class FreeSection final : public AnswerSection {
   void TakeFoundText(std::string_view text);
   bool TakeFoundCall(const ToolCall& call);
   void PassText(std::string_view text);
+  void PassPart(AnswerPart part, std::string_view text);
   // Where the text behind the reasoning begins.
   size_t answer_begin() const { return taken_bytes() - answer_bytes_; }
 
@@ -55,6 +61,7 @@ class FreeSection final : public AnswerSection {
   AnswerCalls& calls_;
   AnswerListener& listener_;
   std::optional<ReasoningFilter> filter_;  // Nothing: there is no reasoning.
+  std::optional<HarmonyText> channels_;    // Nothing: the model has none.
   // Null: there are no tools. It reads all free sections of an answer.
   std::unique_ptr<CallFinder> finder_;
   std::string fresh_answer_;  // Passed on by the filter and not looked at yet.

@@ -166,7 +166,8 @@ void HandleApplyTemplate(Exchange& exchange) {
   ChatRequest request = ReadTemplateBody(exchange);
   // Rendering may take longer than the HTTP thread should be busy.
   SendText(exchange, /*max_bytes=*/SIZE_MAX, [&](TextAnswer& text) {
-    const auto segments = RenderChat(exchange.state.engine.chat_template(), std::move(request));
+    const auto segments = RenderChat(exchange.state.engine.chat_template(),
+                                     exchange.state.call_style, std::move(request));
     size_t bytes = 0;
     for (const ChatSegment& segment : segments) bytes += sizeof(segment) + segment.text.size();
     // A template may make much of little.

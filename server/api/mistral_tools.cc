@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "server/api/argument_grammar.h"
 #include "server/api/tool_format.h"
 
 namespace cria::server {
@@ -28,17 +29,6 @@ class ListFormat final : public ToolFormat {
   const std::string opening_;
 };
 
-// A grammar of the tools' names.
-std::string NamesGrammar(const ToolUse& use) {
-  std::string grammar = "root ::= ";
-  for (const Tool& tool : use.tools) {
-    if (&tool != &use.tools.front()) grammar += " | ";
-    // ReadTools allows no character that would have to be escaped.
-    grammar += '"' + tool.name + '"';
-  }
-  return grammar + "\n";
-}
-
 class MistralArgumentsFormat final : public ToolFormat {
  public:
   bool goes_on() const override { return true; }
@@ -49,7 +39,7 @@ class MistralArgumentsFormat final : public ToolFormat {
     if (texts.empty()) {
       return CallPart{.forced = std::string(kToolCalls),
                       .content = CallPart::Content::kName,
-                      .shape = {AnswerShape::Kind::kGrammar, NamesGrammar(use), "tools"}};
+                      .shape = {AnswerShape::Kind::kGrammar, NameGrammar(use), "tools"}};
     }
     const auto tool = std::ranges::find(use.tools, texts.front(), &Tool::name);
     if (tool == use.tools.end()) return std::nullopt;

@@ -112,6 +112,23 @@ std::string CallListSchema(const ToolUse& use, std::string_view arguments_key) {
                 use.is_parallel ? "" : R"(,"maxItems":1)");
 }
 
+Json SchemaOfProperty(const Json& schema, std::string_view name) {
+  Json document = schema;
+  MoveReferences(document, "#/$defs/arguments");
+  // In a JSON pointer, these two characters are escaped.
+  std::string pointer = "#/$defs/arguments/properties/";
+  for (const char c : name) {
+    if (c == '~') {
+      pointer += "~0";
+    } else if (c == '/') {
+      pointer += "~1";
+    } else {
+      pointer += c;
+    }
+  }
+  return {{"$ref", std::move(pointer)}, {"$defs", {{"arguments", std::move(document)}}}};
+}
+
 std::optional<Json> TryReadJson(std::string_view text) {
   try {
     return ReadJsonText(text, "a call");

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "server/api/answer_request.h"
+#include "server/api/call_form.h"
 #include "server/api/tools.h"
 
 namespace cria::server {
@@ -41,6 +42,8 @@ class ToolFormat {
   virtual std::string_view closing() const { return ""; }
   // Whether another call may follow a call; otherwise the answer is over.
   virtual bool goes_on() const { return false; }
+  // The row of CallForms(); null: calls are JSON objects with a name.
+  virtual const CallForm* form() const { return nullptr; }
   // Whether the template knows the variable `tools`; otherwise the tools are described in a system
   // message (DescribeTools).
   bool template_knows_tools = true;
@@ -49,8 +52,7 @@ class ToolFormat {
 // Whether the template shows the model what tools there are.
 bool KnowsTools(const ChatTemplate& chat_template);
 
-// Whether the calls that the template shows the model, if it shows any, have a form that CallFinder
-// finds.
+// Whether the template's text mentions a form of calls that CallFinder finds without a CallForm.
 bool KnowsCallForm(const ChatTemplate& chat_template);
 
 // The format that the text of a chat template shows. Templates that know no tools get that of
@@ -63,6 +65,8 @@ std::unique_ptr<ToolFormat> MakeHermesFormat();
 std::unique_ptr<ToolFormat> MakeMistralFormat();
 std::unique_ptr<ToolFormat> MakeMistralArgumentsFormat();
 std::unique_ptr<ToolFormat> MakeGraniteFormat();
+// The form must outlive the object.
+std::unique_ptr<ToolFormat> MakeFormFormat(const CallForm& form);
 
 // For templates without tools: turns them, calls and results into text of messages.
 void DescribeTools(const ToolUse& use, std::vector<ChatMessage>& messages);
@@ -73,6 +77,8 @@ void DescribeTools(const ToolUse& use, std::vector<ChatMessage>& messages);
 std::string CallSchema(const ToolUse& use, std::string_view arguments_key);
 // The schema of a list of such objects.
 std::string CallListSchema(const ToolUse& use, std::string_view arguments_key);
+// A schema of the property of an object, with what it refers to.
+Json SchemaOfProperty(const Json& schema, std::string_view name);
 // The JSON text; nothing if it is not JSON.
 std::optional<Json> TryReadJson(std::string_view text);
 

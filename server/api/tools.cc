@@ -57,21 +57,51 @@ Tool ReadTool(const Json& definition, const std::string& path) {
   return tool;
 }
 
-// Keeps the one tool that tool_choice names.
-void ChooseTool(ToolUse& use, const Fields& choice) {
+// The name in {"type": "function", "function": {"name": …}}; it is one of the tools.
+std::string ChosenName(const ToolUse& use, const Fields& choice) {
   if (choice.String("type").value_or("function") != "function") {
     RefuseField(choice.PathOf("type"), "is not \"function\"", "unsupported_parameter");
   }
   const std::optional<Fields> function = choice.Object("function");
   if (!function) RefuseField(choice.PathOf("function"), "is missing");
   const std::string name = function->RequiredString("name");
-  const auto chosen = std::ranges::find(use.tools, name, &Tool::name);
-  if (chosen == use.tools.end()) {
+  if (!std::ranges::contains(use.tools, name, &Tool::name)) {
     RefuseField(function->PathOf("name"), Format("is \"{}\", which is none of the tools", name));
   }
-  Tool tool = std::move(*chosen);
-  use.tools.clear();
-  use.tools.push_back(std::move(tool));
+  return name;
+}
+
+// Only these tools may be called, but the model is told of all.
+void KeepTools(ToolUse& use, const std::vector<std::string>& names) {
+  std::erase_if(use.tools,
+                [&](const Tool& tool) { return !std::ranges::contains(names, tool.name); });
+}
+
+// Reads {"mode": "auto" or "required", "tools": […]}.
+void AllowTools(ToolUse& use, const Fields& choice) {
+  const std::optional<Fields> allowed = choice.Object("allowed_tools");
+  if (!allowed) RefuseField(choice.PathOf("allowed_tools"), "is missing");
+  const std::string mode = allowed->RequiredString("mode");
+  if (mode != "auto" && mode != "required") {
+    RefuseField(allowed->PathOf("mode"), R"(is not "auto" or "required")");
+  }
+  const Json* const list = allowed->List("tools");
+  if (list == nullptr || list->empty()) RefuseField(allowed->PathOf("tools"), "has no tools");
+  std::vector<std::string> names;
+  names.reserve(list->size());
+  for (const Json& tool : *list) {
+    const std::string path = Format("{}[{}]", allowed->PathOf("tools"), names.size());
+    names.push_back(ChosenName(use, Fields(tool, path)));
+  }
+  KeepTools(use, names);
+  if (mode == "required") use.choice = ToolUse::Choice::kRequired;
+}
+
+void ChooseTools(ToolUse& use, const Fields& choice) {
+  if (choice.String("type").value_or("function") == "allowed_tools") {
+    return AllowTools(use, choice);
+  }
+  KeepTools(use, {ChosenName(use, choice)});
   use.choice = ToolUse::Choice::kRequired;
   use.is_parallel = false;
 }
@@ -80,7 +110,7 @@ void ReadChoice(ToolUse& use, const Fields& request) {
   const Json* const choice = request.Find("tool_choice");
   use.choice = use.tools.empty() ? ToolUse::Choice::kNone : ToolUse::Choice::kAuto;
   if (choice == nullptr) return;
-  if (choice->is_object()) return ChooseTool(use, Fields(*choice, request.PathOf("tool_choice")));
+  if (choice->is_object()) return ChooseTools(use, Fields(*choice, request.PathOf("tool_choice")));
   const std::string name = choice->is_string() ? choice->get<std::string>() : std::string();
   if (name == "none") {
     use.choice = ToolUse::Choice::kNone;

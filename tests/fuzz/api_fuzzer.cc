@@ -13,6 +13,7 @@
 #include "server/api/call_finder.h"
 #include "server/api/call_reader.h"
 #include "server/api/chat_request.h"
+#include "server/api/harmony.h"
 #include "server/api/messages.h"
 #include "server/api/prompts.h"
 #include "server/api/request_error.h"
@@ -76,18 +77,38 @@ void FindCalls(const CallFinder::Options& options, std::string_view text) {
     if (!finder.is_found()) continue;
     ++num_calls;
     const size_t begin = section + finder.begin();
-    if (begin >= taken || text[begin] != '{' || finder.name().empty()) std::abort();
+    const bool is_in_text =
+        finder.form() == nullptr ? begin < taken && text[begin] == '{' : begin <= taken;
+    if (!is_in_text || (finder.name().empty() && !finder.is_before_name())) std::abort();
     section = taken;
-    finder.GoToArgumentsEnd();
+    if (finder.is_before_name()) {
+      finder.GoToCallEnd();
+    } else {
+      finder.GoToArgumentsEnd();
+    }
   }
   finder.Flush();
   if (num_calls == 0 && told != text) std::abort();
 }
 
+// Headers of Harmony may be left out; nothing is added.
+void ReadMessages(std::string_view text) {
+  size_t bytes = 0;
+  HarmonyText harmony([&](AnswerPart, std::string_view part) { bytes += part.size(); });
+  for (size_t i = 0; i < text.size(); i += 3) harmony.Append(text.substr(i, 3));
+  harmony.Flush();
+  if (bytes > text.size()) std::abort();
+}
+
 void ReadModelText(std::string_view text) {
+  ReadMessages(text);
   for (const bool takes_bare : {true, false}) {
     for (const bool stops : {true, false}) {
       FindCalls({.takes_bare = takes_bare, .stops_at_arguments = stops}, text);
+      // The last byte chooses a form.
+      const auto last = static_cast<unsigned char>(text.empty() ? 0 : text.back());
+      const CallForm& form = CallForms()[last % CallForms().size()];
+      FindCalls({.takes_bare = takes_bare, .stops_at_arguments = stops, .form = &form}, text);
     }
   }
   size_t bytes = 0;

@@ -23,6 +23,33 @@ QUESTIONS = [
     ("Use the tool to add 1234 and 4321.", "add", {"a": 1234, "b": 4321}),
     ("Read the file notes.txt with the tool.", "read_file", {"path": "notes.txt"}),
 ]
+# More, of which it counts whether a call that a tool can take follows if the model decides.
+MORE_QUESTIONS = [
+    "How warm is it in Lima today?",
+    "Is it raining in Nairobi?",
+    "Tell me the current weather in Kyoto.",
+    "What is 17 plus 25? Use the tool.",
+    "Add 900 and 99 for me with the tool.",
+    "Show me what is in the file config.yaml.",
+    "Open the file /etc/hostname and tell me what it says.",
+]
+# Of ten requests that need a tool, so many become a valid call at least.
+MIN_VALID = 9
+
+
+def is_valid(call):
+    """Whether a tool can take the call: its name and arguments match a definition."""
+    function = next((tool["function"] for tool in TOOLS if tool["function"]["name"] == call["function"]["name"]), None)
+    try:
+        arguments = json.loads(call["function"]["arguments"])
+    except ValueError:
+        return False
+    if function is None or not isinstance(arguments, dict):
+        return False
+    properties = function["parameters"]["properties"]
+    types = {"string": str, "integer": int}
+    return set(arguments) == set(properties) and all(
+        isinstance(value, types[properties[name]["type"]]) for name, value in arguments.items())
 
 
 def ask(url, messages, choice):
@@ -33,6 +60,7 @@ def ask(url, messages, choice):
 
 def check_tools(programs, model):
     right = {"required": 0, "auto": 0}
+    valid = 0
     with programs.server(model, "-c", "2048", "-np", "1") as url:
         for question, name, arguments in QUESTIONS:
             messages = [{"role": "user", "content": question}]
@@ -41,9 +69,16 @@ def check_tools(programs, model):
                 calls = said["message"].get("tool_calls") or []
                 if choice == "required":
                     expect(calls and said["finish_reason"] == "tool_calls", f"'{question}' causes no call", said)
+                valid += choice == "auto" and bool(calls) and all(map(is_valid, calls))
                 right[choice] += [(call["function"]["name"], json.loads(call["function"]["arguments"]))
                                   for call in calls] == [(name, arguments)]
         expect(right["required"] == len(QUESTIONS), f"only {right['required']} of {len(QUESTIONS)} calls are right")
+        for question in MORE_QUESTIONS:
+            said = ask(url, [{"role": "user", "content": question}], "auto")
+            calls = said["message"].get("tool_calls") or []
+            valid += bool(calls) and all(map(is_valid, calls))
+        asked = len(QUESTIONS) + len(MORE_QUESTIONS)
+        expect(valid >= MIN_VALID, f"only {valid} of {asked} requests that need a tool become a valid call")
         question, _, _ = QUESTIONS[0]
         messages = [{"role": "user", "content": question}]
         messages.append(ask(url, messages, "required")["message"])
@@ -53,4 +88,4 @@ def check_tools(programs, model):
         expect(said["message"]["content"] and not said["message"].get("tool_calls"),
                "no text follows the result of a tool", said)
     print(f"tools: {right['required']} of {len(QUESTIONS)} calls are right if one is required, {right['auto']} if the "
-          "model decides", flush=True)
+          f"model decides; {valid} of {asked} requests that need a tool become a valid call then", flush=True)

@@ -82,7 +82,7 @@ TEST_F(AnswerSectionTest, ArgumentsEndInTheMiddleOfAText) {
   AnswerForm form(setup);
   AnswerCalls calls = Calls(form);
   ArgumentsSection section(calls);
-  section.BeginCall("add");
+  section.BeginCall({.name = "add"}, nullptr);
   section.Begin(5);
   section.Take(R"({"a": )");
   EXPECT_FALSE(section.has_ended());
@@ -93,7 +93,7 @@ TEST_F(AnswerSectionTest, ArgumentsEndInTheMiddleOfAText) {
   section.Take("ignored");
   EXPECT_EQ(listener_.calls.at(0).arguments, R"({"a": 1})");
   // What is no JSON ends the answer.
-  section.BeginCall("add");
+  section.BeginCall({.name = "add"}, nullptr);
   section.Begin(0);
   section.Take("{]");
   EXPECT_TRUE(section.is_last());

@@ -330,6 +330,27 @@ TEST_F(ChatPathTest, RequiredToolsAreCalled) {
   EXPECT_EQ(Post("/v1/chat/completions", request)->status, 200);
 }
 
+TEST_F(ChatPathTest, OnlyAllowedToolsAreCalled) {
+  Json request = Chat("Add.", 300);
+  request["tools"] = Json::parse(R"([{"type": "function", "function": {"name": "add"}},
+      {"type": "function", "function": {"name": "time"}}])");
+  const size_t prompt_tokens =
+      Post("/v1/chat/completions", request)->json()["usage"]["prompt_tokens"];
+  for (const char* const name : {"add", "time"}) {
+    request["tool_choice"] = {
+        {"type", "allowed_tools"},
+        {"allowed_tools",
+         {{"mode", "required"},
+          {"tools", Json::array({{{"type", "function"}, {"function", {{"name", name}}}}})}}}};
+    const Json json = Post("/v1/chat/completions", request)->json();
+    const Json& calls = json["choices"][0]["message"]["tool_calls"];
+    ASSERT_FALSE(calls.empty()) << json;
+    for (const Json& call : calls) EXPECT_EQ(call["function"]["name"], name);
+    // The model is told of all tools, so that its prompt stays the same.
+    EXPECT_EQ(json["usage"]["prompt_tokens"], prompt_tokens);
+  }
+}
+
 // For a template, the text "false" is true.
 TEST_F(ChatPathTest, ReasoningIsNotTurnedOffByAText) {
   Json request = Chat("Who?", 1);

@@ -12,6 +12,7 @@
 #include "llm/session.h"
 #include "llm/tiny_engine.h"
 #include "server/api/answer_run.h"
+#include "server/api/harmony.h"
 #include "text/detokenizer.h"
 
 namespace cria::server {
@@ -60,6 +61,8 @@ class ScriptedAnswer {
   }
 
   AnswerOptions& options() { return options_; }
+  // The model writes messages of Harmony.
+  void set_channels() { has_channels_ = true; }
   RecordingListener& listener() { return listener_; }
 
   // Answers behind a short prompt. Afterwards, the listener has the answer.
@@ -81,8 +84,9 @@ class ScriptedAnswer {
                                .options = options_,
                                .tools = tools,
                                .format = format,
-                               .tags = kReasoningTags[0],
+                               .tags = has_channels_ ? kHarmonyReasoning : kReasoningTags[0],
                                .begins_in_reasoning = begins_in_reasoning,
+                               .has_channels = has_channels_,
                                .may_reason = may_reason || begins_in_reasoning};
     return AnswerRun(setup, listener_).Run();
   }
@@ -152,6 +156,7 @@ class ScriptedAnswer {
   Scheduler scheduler_;
   Session session_;
   AnswerOptions options_;
+  bool has_channels_ = false;
   RecordingListener listener_;
 };
 
