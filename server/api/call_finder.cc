@@ -13,10 +13,18 @@ namespace {
 constexpr std::string_view kArgsMark = "[ARGS]";
 constexpr std::string_view kCallIdMark = "[CALL_ID]";
 
+// `form` is that of the call before.
+CallPlace PlaceOfHead(bool follows_call, const CallForm* form) {
+  return follows_call && form != nullptr ? CallPlace::kBehindCall : CallPlace::kText;
+}
+
 }  // namespace
 
 CallFinder::CallFinder(const ToolUse& use, const Options& options, Listener listener)
-    : use_(use), options_(options), listener_(std::move(listener)), fields_(use) {}
+    : options_(options),
+      listener_(std::move(listener)),
+      fields_(use),
+      form_reader_(use, options.form) {}
 
 void CallFinder::Append(std::string_view text) {
   for (const char byte : text) {
@@ -32,7 +40,9 @@ void CallFinder::Flush() {
   if (state_ == State::kPrefix) {
     // A line end shows that what closes the last call is complete.
     held_ += '\n';
-    const size_t closed_bytes = std::max(ReadPrefix().closed_bytes, ReadHead().closed_bytes);
+    const size_t closed_bytes = std::max(
+        ReadPrefix().closed_bytes,
+        form_reader_.ReadHead(PlaceOfHead(follows_call_, found_.form), held_).closed_bytes);
     held_.pop_back();
     held_.erase(0, closed_bytes);
   }
@@ -48,7 +58,7 @@ void CallFinder::GoToArgumentsEnd() {
   position_ = 0;
   held_.clear();
   is_called_ = true;
-  if (form_ != nullptr || scanner_.watched_depth() == 0) return GoBehindCall();
+  if (found_.form != nullptr || scanner_.watched_depth() == 0) return GoBehindCall();
   scanner_.GoToValueEnd();
   state_ = State::kJson;
 }
@@ -58,7 +68,7 @@ void CallFinder::GoToCallEnd() {
   position_ = 0;
   held_.clear();
   tags_ = {};
-  form_ = options_.form;
+  found_.form = options_.form;
   GoBehindCall();
 }
 
@@ -99,7 +109,7 @@ void CallFinder::TakeByte(char byte) {
     }
   }
   if (state_ == State::kText) {
-    const bool may_begin_form = options_.form != nullptr && MayBeginHead(*options_.form, byte);
+    const bool may_begin_form = form_reader_.MayBegin(byte);
     if (!may_begin_form && !MayBeginCall(byte, options_.takes_bare)) {
       passed_ += byte;
       return;
@@ -120,25 +130,17 @@ CallPrefix CallFinder::ReadPrefix() const {
                         {.takes_bare = options_.takes_bare, .is_in_fence = is_in_fence_});
 }
 
-// So is the head of a call of the form.
-CallHead CallFinder::ReadHead() const {
-  if (options_.form == nullptr) return {};
-  const bool is_behind = follows_call_ && form_ != nullptr;
-  return ReadCallHead(*options_.form, use_, is_behind ? CallPlace::kBehindCall : CallPlace::kText,
-                      held_);
-}
-
 void CallFinder::TakePrefixByte() {
-  const CallHead head = ReadHead();
+  const CallHead head = form_reader_.ReadHead(PlaceOfHead(follows_call_, found_.form), held_);
   if (head.next == CallHead::Next::kArguments) return BeginForm(head);
   if (head.next == CallHead::Next::kName && options_.stops_at_arguments) {
-    form_ = options_.form;
+    found_.form = options_.form;
     found_.is_before_name = true;
     return FindArguments(position_ - (held_.size() - head.begin), "");
   }
   const bool may_be_form = head.next != CallHead::Next::kNoCall;
   // Behind such a call, another one may begin with a brace.
-  if (may_be_form && follows_call_ && form_ != nullptr) return;
+  if (may_be_form && follows_call_ && found_.form != nullptr) return;
   const CallPrefix prefix = ReadPrefix();
   if (prefix.next == CallPrefix::Next::kPerhaps) return;
   if (prefix.next == CallPrefix::Next::kNoCall) {
@@ -148,7 +150,7 @@ void CallFinder::TakePrefixByte() {
   }
   held_.erase(0, prefix.closed_bytes);
   tags_ = prefix.tags;
-  form_ = nullptr;
+  found_.form = nullptr;
   const size_t begin = prefix.begin - prefix.closed_bytes;
   if (prefix.next == CallPrefix::Next::kJson) return BeginJson(begin);
   state_ = State::kName;
@@ -187,11 +189,10 @@ void CallFinder::TakeNameByte() {
 
 void CallFinder::BeginForm(const CallHead& head) {
   state_ = State::kForm;
-  form_ = options_.form;
+  found_.form = options_.form;
   is_called_ = false;
   tags_ = {};
-  arguments_.clear();
-  reader_ = MakeArgumentReader(form_, *std::ranges::find(use_.tools, head.name, &Tool::name));
+  form_reader_.Begin(head.name);
   held_.erase(0, head.closed_bytes);
   const size_t begin = head.begin - head.closed_bytes;
   fields_.BeginArguments(head.name, begin);
@@ -204,25 +205,20 @@ void CallFinder::BeginForm(const CallHead& head) {
 }
 
 void CallFinder::TakeFormByte(char byte) {
-  switch (reader_->Take(byte, arguments_)) {
+  switch (form_reader_.Take(byte)) {
     case ArgumentReader::State::kMore:
       break;
     case ArgumentReader::State::kInvalid:
       return found_.is_near ? FindArguments(found_.begin, "") : GiveUp();
     case ArgumentReader::State::kComplete:
       found_.is_near = false;
-      if (!TellCall({fields_.name(), arguments_}, "")) return;
+      PassOn();
+      if (!listener_.on_call({fields_.name(), form_reader_.arguments()})) {
+        return FindArguments(position_ - (held_.size() - fields_.begin()), "");
+      }
       held_.clear();
       GoBehindCall();
   }
-}
-
-bool CallFinder::TellCall(const ToolCall& call, const std::string& forced) {
-  PassOn();
-  is_called_ = true;
-  if (listener_.on_call(call)) return true;
-  FindArguments(position_ - (held_.size() - fields_.begin()), forced);
-  return false;
 }
 
 void CallFinder::BeginJson(size_t begin) {
@@ -287,7 +283,11 @@ void CallFinder::EndObject() {
     const ToolCall call = fields_.Call();
     if (call.name.empty()) return PassJson();
     const std::string forced = Format(R"({{"name": "{}", "arguments": )", fields_.name());
-    if (!TellCall(call, forced)) return;
+    PassOn();
+    is_called_ = true;
+    if (!listener_.on_call(call)) {
+      return FindArguments(position_ - (held_.size() - fields_.begin()), forced);
+    }
   }
   held_.clear();
   if (scanner_.is_complete()) GoBehindCall();

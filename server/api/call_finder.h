@@ -3,15 +3,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <string>
 #include <string_view>
 
-#include "server/api/argument_reader.h"
 #include "server/api/call_fields.h"
 #include "server/api/call_form.h"
-#include "server/api/call_head.h"
 #include "server/api/call_prefix.h"
+#include "server/api/form_reader.h"
 #include "server/api/json_scanner.h"
 #include "server/api/tools.h"
 
@@ -50,16 +48,21 @@ class CallFinder {
 
   // Whether a call's arguments begin, which are then to be written by others.
   bool is_found() const { return found_.is_found; }
-  // Whether others are to write the name of the tool, too: then begin() is its place.
-  bool is_before_name() const { return found_.is_before_name; }
-  // The form of the call that is found; null: its arguments are JSON.
-  const CallForm* form() const { return form_; }
   // The name of the tool.
   const std::string& name() const { return fields_.name(); }
-  // Where the text ends, in bytes since the beginning or the last GoTo…. What follows is replaced
-  // by forced(), if that is not empty, and by the arguments.
+  // Where the text ends, in bytes since the beginning or the last GoTo….
   size_t begin() const { return found_.begin; }
-  const std::string& forced() const { return found_.forced; }
+  // What is known of the arguments, and of the call that is read, or was last read.
+  struct Found {
+    bool is_near = false;  // They began at `begin`, and others may have to write them.
+    bool is_found = false;
+    // Others are to write the name of the tool, too: then `begin` is its place.
+    bool is_before_name = false;
+    size_t begin = 0;
+    std::string forced;              // Takes the place of what follows, if it is not empty.
+    const CallForm* form = nullptr;  // Of the call; null: its arguments are JSON.
+  };
+  const Found& found() const { return found_; }
 
   // The text goes on behind the arguments that were found, or behind a call that others have
   // written.
@@ -75,20 +78,10 @@ class CallFinder {
     kForm,    // In the arguments of a call of the CallForm.
     kOther,   // In JSON that is no call.
   };
-  // Arguments of a call.
-  struct Arguments {
-    bool is_near = false;  // They began at `begin`, and others may have to write them.
-    bool is_found = false;
-    bool is_before_name = false;
-    size_t begin = 0;
-    std::string forced;
-  };
-
   void TakeByte(char byte);
   void TakePrefixByte();
   CallPrefix ReadPrefix() const;
   void TakeNameByte();
-  CallHead ReadHead() const;
   void BeginForm(const CallHead& head);
   void TakeFormByte(char byte);
   void BeginJson(size_t begin);
@@ -98,8 +91,6 @@ class CallFinder {
   void BeginArguments();
   void FindArguments(size_t begin, std::string forced);
   void GoBehindCall();
-  // Gives the call to the listener, whose arguments began in held_. Returns whether it took it.
-  bool TellCall(const ToolCall& call, const std::string& forced);
   // What is held back is no call; its last byte may begin one.
   void GiveUp();
   // What is held back is JSON that is no call.
@@ -107,7 +98,6 @@ class CallFinder {
   void PassHeld();
   void PassOn();
 
-  const ToolUse& use_;
   const Options options_;
   const Listener listener_;
   State state_ = State::kPrefix;
@@ -123,11 +113,9 @@ class CallFinder {
   JsonScanner scanner_;
   size_t name_begin_ = 0;  // Where the name of name[ARGS]{…} is.
   CallFields fields_;
-  const CallForm* form_ = nullptr;  // Of that call.
-  std::unique_ptr<ArgumentReader> reader_;
-  std::string arguments_;  // What reader_ has made.
+  FormReader form_reader_;
 
-  Arguments found_;
+  Found found_;
 };
 
 }  // namespace cria::server

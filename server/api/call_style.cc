@@ -63,8 +63,8 @@ bool IsFound(const std::string& text, const CallForm* form) {
   const auto on_call = [&](const ToolCall& call) {
     const auto arguments = TryReadJson(call.arguments);
     ++num_calls;
-    is_same =
-        is_same && self->form() == form && arguments && Written(*arguments) == kProbeArguments;
+    is_same = is_same && self->found().form == form && arguments &&
+              Written(*arguments) == kProbeArguments;
     return true;
   };
   CallFinder finder(use, {.takes_bare = form == nullptr, .stops_at_arguments = false, .form = form},

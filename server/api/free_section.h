@@ -31,13 +31,15 @@ class FreeSection final : public AnswerSection {
 
   bool is_in_reasoning() const { return filter_ && filter_->is_in_reasoning(); }
   // Whether the model has opened a call, behind which others write its name.
-  bool is_opened() const { return finder_ && finder_->is_found() && finder_->is_before_name(); }
+  bool is_opened() const {
+    return finder_ && finder_->is_found() && finder_->found().is_before_name;
+  }
   // The form of the call that follows; null: its arguments are JSON.
-  const CallForm* call_form() const { return finder_->form(); }
+  const CallForm* call_form() const { return finder_->found().form; }
   // The call whose arguments follow, of which the model has written the name.
   const std::string& call_name() const { return finder_->name(); }
   // What takes the place of the text behind the section's end.
-  const std::string& forced() const { return finder_->forced(); }
+  const std::string& forced() const { return finder_->found().forced; }
   // The next text is behind these arguments, or behind a call that was required.
   void GoToArgumentsEnd() { finder_->GoToArgumentsEnd(); }
   void GoToCallEnd();

@@ -123,14 +123,13 @@ class LiteralGrammarWriter {
       const std::string member = (has_quotes ? Text(names[i]) : GrammarLiteral(names[i])) + " " +
                                  colon + " " + Value((*found)[names[i]], depth);
       const std::string next = Format("{}{}", rule, i + 1);
-      rules_ += Format("{}{}-first ::= {} {}-next{}\n", rule, i, member, next,
-                       is_required ? "" : " | " + next + "-first");
-      rules_ += Format("{}{}-next ::= comma {} {}-next{}\n", rule, i, member, next,
-                       is_required ? "" : " | " + next + "-next");
+      rules_ += Format("{}{}f ::= {} {}n{}\n", rule, i, member, next,
+                       is_required ? "" : " | " + next + "f");
+      rules_ += Format("{}{}n ::= comma {} {}n{}\n", rule, i, member, next,
+                       is_required ? "" : " | " + next + "n");
     }
-    rules_ +=
-        Format("{}{}-first ::= \"\"\n{}{}-next ::= \"\"\n", rule, names.size(), rule, names.size());
-    return rule + "0-first";
+    rules_ += Format("{}{}f ::= \"\"\n{}{}n ::= \"\"\n", rule, names.size(), rule, names.size());
+    return rule + "0f";
   }
 
   const bool is_python_;

@@ -78,10 +78,10 @@ void FindCalls(const CallFinder::Options& options, std::string_view text) {
     ++num_calls;
     const size_t begin = section + finder.begin();
     const bool is_in_text =
-        finder.form() == nullptr ? begin < taken && text[begin] == '{' : begin <= taken;
-    if (!is_in_text || (finder.name().empty() && !finder.is_before_name())) std::abort();
+        finder.found().form == nullptr ? begin < taken && text[begin] == '{' : begin <= taken;
+    if (!is_in_text || (finder.name().empty() && !finder.found().is_before_name)) std::abort();
     section = taken;
-    if (finder.is_before_name()) {
+    if (finder.found().is_before_name) {
       finder.GoToCallEnd();
     } else {
       finder.GoToArgumentsEnd();

@@ -71,7 +71,7 @@ std::string ToldWithStops(const std::string& text, uint32_t seed) {
     at += piece.size();
     if (!run.finder().is_found()) continue;
     const size_t begin = section + run.finder().begin();
-    EXPECT_EQ(run.finder().forced(), "");
+    EXPECT_EQ(run.finder().found().forced, "");
     JsonScanner scanner;
     scanner.Begin(0);
     size_t end = begin;
@@ -269,7 +269,7 @@ TEST(CallFinderTest, ArgumentsAreWrittenAnewIfTheyAreRefused) {
   ASSERT_TRUE(run.finder().is_found());
   EXPECT_EQ(run.finder().name(), "add");
   EXPECT_EQ(run.finder().begin(), text.find('{'));
-  EXPECT_EQ(run.finder().forced(), R"({"name": "add", "arguments": )");
+  EXPECT_EQ(run.finder().found().forced, R"({"name": "add", "arguments": )");
   EXPECT_EQ(run.told(), "One: ");
   // Behind the arguments, the list goes on.
   run.finder().GoToArgumentsEnd();
