@@ -7,10 +7,10 @@
 namespace cria::cli {
 namespace {
 
-// The name of a checkpoint on a hub without ORG and REVISION in "hf:ORG/NAME[/FILE.gguf]@REVISION".
+// The name of a checkpoint on a hub without ORG and REVISION in "hf:ORG/NAME[:FILE.gguf]@REVISION".
 std::string HubModelName(std::string_view checkpoint) {
   checkpoint = checkpoint.substr(0, checkpoint.find('@'));
-  checkpoint.remove_prefix(checkpoint.rfind('/') + 1);
+  checkpoint.remove_prefix(checkpoint.find_last_of("/:") + 1);
   constexpr std::string_view kGguf = ".gguf";
   if (checkpoint.ends_with(kGguf)) checkpoint.remove_suffix(kGguf.size());
   return std::string(checkpoint);

@@ -9,11 +9,13 @@
 #include "cli/bench/speed_bench.h"
 #include "cli/commands/commands.h"
 #include "cli/flags/options.h"
+#include "cli/models/get_model.h"
 
 namespace cria::cli {
 namespace {
 
 struct BenchOptions {
+  ModelChoice model;
   SpeedOptions speed;
   std::string format = "md";
   bool memory = false;
@@ -55,7 +57,7 @@ void AddBenchCommand(CommandLine& program) {
   SpeedOptions& speed = options->speed;
   CommandLine& command = program.AddCommand(
       "bench", "Measure speed, as llama-bench does, or the memory that a model takes");
-  AddModelOption(command, speed.model_path);
+  AddModelChoice(command, options->model);
   const Option* const speed_only[] = {
       &command.AddList(
           "-p,--n-prompt", speed.prompt_tokens,
@@ -94,8 +96,11 @@ void AddBenchCommand(CommandLine& program) {
   command.RemoveOption("--parallel");
   command.AddList("-np,--parallel", speed.sequences,
                   "Sequences that generate at the same time; one reads prompts");
-  command.SetAction(
-      [options] { return options->memory ? MeasureMemory(*options) : MeasureSpeed(*options); });
+  command.SetAction([options]() -> Status {
+    SpeedOptions& values = options->speed;
+    CRIA_ASSIGN_OR_RETURN(values.model_path, GetModel(options->model, values.engine));
+    return options->memory ? MeasureMemory(*options) : MeasureSpeed(*options);
+  });
 }
 
 }  // namespace cria::cli

@@ -13,6 +13,7 @@
 #include "cli/flags/generation_options.h"
 #include "cli/flags/options.h"
 #include "cli/flags/template_options.h"
+#include "cli/models/get_model.h"
 #include "cli/report.h"
 #include "cli/start_engine.h"
 #include "cli/terminal/printable.h"
@@ -22,6 +23,7 @@ namespace cria::cli {
 namespace {
 
 struct ChatArguments {
+  ModelChoice model;
   ChatOptions chat;
   OneShotOptions one_shot;
   bool is_single_turn = false;
@@ -67,7 +69,6 @@ AnswerStyle StyleOf(const ChatArguments& arguments, bool is_typed) {
 }
 
 Status RunChat(ChatArguments& arguments) {
-  const auto start = std::chrono::steady_clock::now();
   if (NumRanks() > 1 && !arguments.one_shot.is_given()) {
     // Somebody may type at mpirun, which hands every line on.
     OneShotOptions& one_shot = arguments.one_shot;
@@ -83,6 +84,9 @@ Status RunChat(ChatArguments& arguments) {
       arguments.when_full.value_or(is_typed ? WhenFull::kShift : WhenFull::kForget);
   std::optional<std::string>& message = arguments.one_shot.message.text;
   if (message) message = arguments.chat.text.Read(*message);
+  CRIA_ASSIGN_OR_RETURN(arguments.chat.model_path,
+                        GetModel(arguments.model, arguments.chat.engine));
+  const auto start = std::chrono::steady_clock::now();
   CRIA_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
                         LoadEngine(arguments.chat.model_path, arguments.chat.engine));
   CRIA_ASSIGN_OR_RETURN(const std::unique_ptr<Chat> chat,
@@ -110,7 +114,7 @@ void AddChatCommand(CommandLine& program) {
   ChatOptions& chat = arguments->chat;
   OneShotOptions& one_shot = arguments->one_shot;
   CommandLine& command = program.AddCommand("chat", "Hold a conversation, or answer one message");
-  AddModelOption(command, chat.model_path);
+  AddModelChoice(command, arguments->model);
   command.AddText("-sys,--system-prompt", chat.system_prompt,
                   "System prompt: what the model is told before the conversation");
   AddPromptOptions(command, one_shot.message, "A message: prints the answer and ends",

@@ -15,10 +15,14 @@ Status RunCommand(const std::vector<std::string>& arguments) {
   AddBenchCommand(program);
   AddEvalCommand(program);
   AddInfoCommand(program);
+  AddModelsCommand(program);
   AddPackCommand(program);
   AddPerplexityCommand(program);
   AddPlanCommand(program);
+  AddPullCommand(program);
+  AddRmCommand(program);
   AddServeCommand(program);
+  AddShowCommand(program);
   AddTemplateCommand(program);
   AddTokenizeCommand(program);
   program.SetCommandOfFiles("chat");

@@ -1,14 +1,19 @@
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "cli/commands/commands.h"
 #include "cli/flags/constraint_options.h"
 #include "cli/flags/options.h"
 #include "cli/flags/server_options.h"
+#include "cli/models/model_store.h"
+#include "cli/models/named_model.h"
 #include "cli/plan/memory_report.h"
 #include "cli/plan/server_memory.h"
+#include "cli/program_launcher.h"
 #include "cli/start_engine.h"
 #include "llm/engine.h"
 
@@ -16,6 +21,7 @@ namespace cria::cli {
 namespace {
 
 struct PlanOptions {
+  std::string name;
   std::string model_path;
   PlanArguments plan;
   EngineOptions engine;
@@ -44,13 +50,26 @@ Status Plan(PlanOptions options) {
   return PrintPlan(OutlineOf(file), options.engine, options.plan, std::move(draft_model));
 }
 
+// Plans before anything is downloaded or converted, which cria-convert can, with the same options.
+Status PlanCheckpoint(const ModelSource& source, std::vector<std::string> words) {
+  words.insert(words.begin(), {"plan", source.checkpoint});
+  std::vector<char*> arguments;
+  arguments.reserve(words.size());
+  for (std::string& word : words) arguments.push_back(word.data());
+  return BecomeProgram("cria-convert",
+                       "what a checkpoint will take is computed by the program cria-convert, which "
+                       "is not installed; it has a package of its own: apt install "
+                       "./cria-convert_*.deb",
+                       arguments);
+}
+
 }  // namespace
 
 void AddPlanCommand(CommandLine& program) {
   auto options = std::make_shared<PlanOptions>();
   CommandLine& command =
       program.AddCommand("plan", "Print how much memory a model will take, without loading it");
-  AddModelOption(command, options->model_path);
+  AddModelNameOption(command, options->name);
   AddPlanOptions(command, options->plan);
   // Added before -np: the later setter wins.
   command
@@ -69,8 +88,16 @@ void AddPlanCommand(CommandLine& program) {
   AddConstraintOptions(command, options->constraint);
   AddServerBounds(command, options->bounds, options->max_waiting);
   AddKeptPrompts(command, options->engine);
-  command.SetAction([options] {
+  command.SetAction([options, &command]() -> Status {
     options->engine.max_constraints = options->constraint.is_given() ? 1 : 0;
+    CRIA_ASSIGN_OR_RETURN(const NamedModel named, FindNamedModel(options->name));
+    options->model_path = named.path;
+    if (named.source) {
+      CRIA_ASSIGN_OR_RETURN(const ModelStore store, ModelStore::Open());
+      const std::optional<StoredModel> stored = store.Find(named.source->Id());
+      if (!stored) return PlanCheckpoint(*named.source, command.GivenWords("--model"));
+      options->model_path = stored->path.string();
+    }
     return Plan(*options);
   });
 }

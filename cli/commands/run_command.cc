@@ -17,6 +17,7 @@
 #include "cli/flags/options.h"
 #include "cli/input/left_out.h"
 #include "cli/input/prompt_source.h"
+#include "cli/models/get_model.h"
 #include "cli/report.h"
 #include "cli/terminal/printable.h"
 #include "cli/terminal/terminal.h"
@@ -29,7 +30,7 @@ namespace cria::cli {
 namespace {
 
 struct RunOptions {
-  std::string model_path;
+  ModelChoice model;
   PromptSource prompt;
   std::string session_path;
   size_t max_tokens = 0;
@@ -201,11 +202,12 @@ void Completion::Report(StopReason reason, const std::string& prompt, const std:
 }
 
 Status Run(const RunOptions& options) {
-  const auto start = std::chrono::steady_clock::now();
   if (LacksPrompt(options)) return NoPrompt();
   CRIA_ASSIGN_OR_RETURN(StopStrings stop_strings, options.text.MakeStopStrings());
+  CRIA_ASSIGN_OR_RETURN(const std::string model_path, GetModel(options.model, options.engine));
+  const auto start = std::chrono::steady_clock::now();
   CRIA_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
-                        LoadEngine(options.model_path, options.engine));
+                        LoadEngine(model_path, options.engine));
   CRIA_ASSIGN_OR_RETURN(std::optional<std::string> prompt, PromptOf(options, *engine));
   CRIA_ASSIGN_OR_RETURN(Sampler sampler,
                         Sampler::Create(options.sampler, engine->decoder().vocab_size()));
@@ -226,7 +228,7 @@ Status Run(const RunOptions& options) {
 void AddRunCommand(CommandLine& program) {
   auto options = std::make_shared<RunOptions>();
   CommandLine& command = program.AddCommand("run", "Continue a prompt");
-  AddModelOption(command, options->model_path);
+  AddModelChoice(command, options->model);
   AddPromptOptions(command, options->prompt, "The text to continue",
                    "A file with the text to continue");
   AddTextOptions(command, options->text, "-p");

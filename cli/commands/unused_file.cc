@@ -27,6 +27,7 @@ UnusedFile::UnusedFile(const std::string& path, std::span<const char> magic) {
   if (fcntl(descriptor_, F_SETSIG, SIGURG) == 0 && fcntl(descriptor_, F_SETLEASE, F_WRLCK) == 0) {
     return;
   }
+  is_used_ = true;
   defect_ = errno == EAGAIN ? "is used by a program"
                             : "may be used by a program: the system does not tell whether it is";
 }

@@ -18,10 +18,13 @@ class UnusedFile {
 
   // Why it is none, as the end of a sentence that begins with the file; empty if it is one.
   std::string_view defect() const { return defect_; }
+  // Whether the file is right, but a program uses it, or may.
+  bool is_used() const { return is_used_; }
 
  private:
   int descriptor_ = -1;
   std::string_view defect_;
+  bool is_used_ = false;
 };
 
 }  // namespace cria::cli

@@ -28,18 +28,6 @@ std::string EnvironmentValue(const char* name) {
   return std::string(text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1));
 }
 
-// The variables have the same names and meanings as for huggingface_hub.
-hub::DownloadOptions OptionsOf(const DownloadArguments& arguments) {
-  hub::DownloadOptions options;
-  if (const std::string endpoint = EnvironmentValue("HF_ENDPOINT"); !endpoint.empty()) {
-    options.endpoint = endpoint;
-  }
-  options.token = EnvironmentValue("HF_TOKEN");
-  options.cache = arguments.cache_folder;
-  options.user_agent = Format("cria-convert/{}", ConverterVersion());
-  return options;
-}
-
 Result<hub::DownloadedCheckpoint> DownloadWithProgress(const hub::CheckpointName& name,
                                                        hub::Purpose purpose,
                                                        const DownloadArguments& arguments) {
@@ -59,7 +47,7 @@ Result<hub::DownloadedCheckpoint> DownloadWithProgress(const hub::CheckpointName
             std::fputs("cria-convert: waiting for another process that uses this checkpoint\n",
                        stderr);
           }};
-  return hub::Download(name, purpose, OptionsOf(arguments), events);
+  return hub::Download(name, purpose, DownloadOptionsOf(arguments), events);
 }
 
 void PrintDownload(const hub::CheckpointName& name, const hub::DownloadedCheckpoint& download) {
@@ -81,6 +69,17 @@ Status CheckIsNoHubName(const std::string& checkpoint) {
 }
 
 }  // namespace
+
+hub::DownloadOptions DownloadOptionsOf(const DownloadArguments& arguments) {
+  hub::DownloadOptions options;
+  if (const std::string endpoint = EnvironmentValue("HF_ENDPOINT"); !endpoint.empty()) {
+    options.endpoint = endpoint;
+  }
+  options.token = EnvironmentValue("HF_TOKEN");
+  options.cache = arguments.cache_folder;
+  options.user_agent = Format("cria-convert/{}", ConverterVersion());
+  return options;
+}
 
 void AddDownloadOptions(CommandLine& command, DownloadArguments& arguments) {
   if (const std::string cache = platform::CacheFolder(); !cache.empty()) {

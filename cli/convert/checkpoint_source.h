@@ -19,6 +19,10 @@ struct DownloadArguments {
   bool removes_files = false;  // After they were converted.
 };
 
+// How to connect to the hub: by the variables HF_ENDPOINT and HF_TOKEN, which have the same names
+// and meanings as for huggingface_hub.
+hub::DownloadOptions DownloadOptionsOf(const DownloadArguments& arguments);
+
 void AddDownloadOptions(CommandLine& command, DownloadArguments& arguments);
 
 // A checkpoint as the user named it: a path, or a name on the hub, which is downloaded.

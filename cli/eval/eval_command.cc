@@ -17,6 +17,7 @@
 #include "cli/flags/options.h"
 #include "cli/input/left_out.h"
 #include "cli/input/text_file.h"
+#include "cli/models/get_model.h"
 #include "cli/report.h"
 #include "cli/start_engine.h"
 #include "cli/terminal/progress_bar.h"
@@ -27,6 +28,7 @@ namespace cria::cli {
 namespace {
 
 struct EvalOptions {
+  ModelChoice model;
   std::string model_path;
   std::optional<std::string> text_path;
   std::optional<std::string> choices_path;
@@ -288,7 +290,7 @@ void AddEvalCommand(CommandLine& program) {
   options->engine.max_logit_bytes = kMeasuringLogitBytes;
   CommandLine& command = program.AddCommand(
       "eval", "Compare a model's predictions of a text with a base's, or ask it multiple choice");
-  AddModelOption(command, options->model_path);
+  AddModelChoice(command, options->model);
   Option& text = command.AddText("-f,--file", options->text_path, "The text; -: standard input")
                      .Metavar("FILE");
   Option& base =
@@ -332,7 +334,10 @@ void AddEvalCommand(CommandLine& program) {
   command.AddFlag("--json", options->json, "Print a JSON object");
   command.AddFlag("-q,--quiet", options->is_quiet, "Print no figures besides the result");
   AddEngineOptions(command, options->engine, KvType::kF32);
-  command.SetAction([options] { return Evaluation(*options).Run(); });
+  command.SetAction([options]() -> Status {
+    CRIA_ASSIGN_OR_RETURN(options->model_path, GetModel(options->model, options->engine));
+    return Evaluation(*options).Run();
+  });
 }
 
 }  // namespace cria::cli

@@ -50,8 +50,8 @@ Status ReadList(std::string_view text, std::vector<size_t>& values) {
 // Also true of a model file that does not exist, so that the command says so.
 bool IsFilePath(const std::string& word) {
   std::error_code ignored;
-  return !word.starts_with('-') &&
-         (word.ends_with(".cria") || std::filesystem::exists(word, ignored));
+  return !word.starts_with('-') && (word.ends_with(".cria") || word.starts_with("hf:") ||
+                                    std::filesystem::exists(word, ignored));
 }
 
 }  // namespace
@@ -303,6 +303,18 @@ Status CommandLine::TakeAll(std::span<const std::string> arguments) {
 Status CommandLine::Store() {
   for (Option& option : options_) CRIA_RETURN_IF_ERROR(option.Store());
   return {};
+}
+
+std::vector<std::string> CommandLine::GivenWords(std::string_view excluded) const {
+  std::vector<std::string> words;
+  for (const Option& option : options_) {
+    if (option.has_name(excluded)) continue;
+    for (const std::string& text : option.given_) {
+      words.push_back(option.name());
+      if (!option.metavar_.empty()) words.push_back(text);
+    }
+  }
+  return words;
 }
 
 std::string CommandLine::HelpText() const {

@@ -55,6 +55,9 @@ class CommandLine {
   void SetAction(std::function<Status()> action) { action_ = std::move(action); }
   void SetVersion(std::string version);
 
+  // The options that were given, as words of a command line, but for that with this name.
+  std::vector<std::string> GivenWords(std::string_view excluded) const;
+
   // Parses and stores the arguments. Wrong arguments are kUsage.
   Status Read(std::span<const std::string> arguments);
   // Parses and stores the arguments and calls the chosen action, or prints the help or the version

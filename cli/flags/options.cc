@@ -31,10 +31,26 @@ Status ReadWholeNumber(std::string_view text, const std::function<void(size_t nu
 }  // namespace
 
 void AddModelOption(CommandLine& command, std::string& model_path) {
-  command.AddText("-m,--model", model_path, "The model file (.cria); also without -m")
+  command
+      .AddText("-m,--model", model_path, "The model file (.cria); also without -m, or CRIA_MODEL")
+      .Environment("CRIA_MODEL")
       .Required()
       .Positional()
       .Metavar("FILE");
+}
+
+void AddModelNameOption(CommandLine& command, std::string& name) {
+  AddModelOption(command, name);
+  command.option("--model")
+      .Help(
+          "A model file (.cria), a GGUF file, a checkpoint's folder, hf:ORG/NAME[:FILE.gguf] or a "
+          "short name (cria models --known); also without -m, or CRIA_MODEL")
+      .Metavar("MODEL");
+}
+
+void AddModelChoice(CommandLine& command, ModelChoice& choice) {
+  AddModelNameOption(command, choice.name);
+  command.AddFlag("-y,--yes", choice.agrees, "Download and convert without asking");
 }
 
 void AddContextOptions(CommandLine& command, EngineOptions& options, KvType kv_type) {

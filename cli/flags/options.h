@@ -4,6 +4,7 @@
 #include <string>
 
 #include "cli/flags/command_line.h"
+#include "cli/models/model_choice.h"
 #include "cli/plan/memory_report.h"
 #include "llm/conversation.h"
 #include "llm/engine.h"
@@ -12,6 +13,10 @@ namespace cria::cli {
 
 // Options that several commands have with the same meaning, with llama.cpp's names.
 void AddModelOption(CommandLine& command, std::string& model_path);
+// The same of a command that also takes checkpoints and names: FindNamedModel tells what is meant.
+void AddModelNameOption(CommandLine& command, std::string& name);
+// The same, and -y; GetModel gives the file.
+void AddModelChoice(CommandLine& command, ModelChoice& choice);
 // Options that decide a model's memory: context, KV type, chunk, threads, and the folder of packed
 // weights. `kv_type` becomes the default; commands that measure what a model loses take kF32.
 void AddContextOptions(CommandLine& command, EngineOptions& options,

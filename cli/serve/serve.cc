@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cli/engine_loader.h"
+#include "cli/models/get_model.h"
 #include "cli/plan/server_memory.h"
 #include "cli/report.h"
 #include "cli/serve/served_paths.h"
@@ -116,8 +117,9 @@ Status Serve(ServeOptions options) {
   options.engine.num_texts = options.engine.num_sequences;
   // Every sequence may write something that must match a schema.
   options.engine.max_constraints = options.engine.num_sequences;
+  CRIA_ASSIGN_OR_RETURN(const std::string model_path, GetModel(options.model, options.engine));
   CRIA_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
-                        LoadEngine(options.model_path, options.engine));
+                        LoadEngine(model_path, options.engine));
   ServedPaths paths(*engine, options);
   http.access.open_paths = paths.open_paths();
   CRIA_ASSIGN_OR_RETURN(const std::unique_ptr<server::HttpServer> server,

@@ -65,7 +65,7 @@ void AddServeOptions(CommandLine& program, ServeOptions& options) {
   // Several clients are what a server is for.
   options.engine.num_sequences = kServerSequences;
   options.engine.default_kept_sequences = kServerKeptPrompts;
-  AddModelOption(program, options.model_path);
+  AddModelChoice(program, options.model);
   program
       .AddText("--alias", options.alias, "The name of the model for clients; default: the model's")
       .Metavar("NAME");

@@ -6,13 +6,14 @@
 
 #include "cli/flags/command_line.h"
 #include "cli/flags/server_options.h"
+#include "cli/models/model_choice.h"
 #include "llm/engine.h"
 #include "server/http/http_bounds.h"
 
 namespace cria::cli {
 
 struct ServeOptions {
-  std::string model_path;
+  ModelChoice model;
   std::string alias;  // The model's name for clients; empty: that of the model.
   EngineOptions engine;
 

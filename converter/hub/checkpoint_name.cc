@@ -41,7 +41,7 @@ Result<CheckpointName> ParseCheckpointName(std::string_view text) {
   const auto bad = [&](std::string_view what) {
     return Fail(ErrorCode::kUsage,
                 Format("\"{}\" {}; a checkpoint on the hub is written hf:ORG/NAME, "
-                       "hf:ORG/NAME@REVISION or hf:ORG/NAME/FILE.gguf",
+                       "hf:ORG/NAME@REVISION or hf:ORG/NAME:FILE.gguf",
                        Quotable(text), what));
   };
   if (!IsCheckpointName(text)) return bad("does not begin with hf:");
@@ -54,7 +54,7 @@ Result<CheckpointName> ParseCheckpointName(std::string_view text) {
   }
   const size_t slash = rest.find('/');
   if (slash == std::string_view::npos) return bad("has no slash between organization and name");
-  const size_t file = rest.find('/', slash + 1);
+  const size_t file = rest.find_first_of("/:", slash + 1);
   name.organization = rest.substr(0, slash);
   name.name = rest.substr(slash + 1, file == std::string_view::npos ? file : file - slash - 1);
   if (!IsRepositoryPart(name.organization) || !IsRepositoryPart(name.name)) {

@@ -7,7 +7,8 @@
 
 namespace cria::hub {
 
-// A checkpoint on the hub, as users write it: hf:ORG/NAME[/FILE.gguf][@REVISION].
+// A checkpoint on the hub, as users write it: hf:ORG/NAME[:FILE.gguf][@REVISION]; a slash may stand
+// in place of the colon.
 struct CheckpointName {
   std::string organization;
   std::string name;

@@ -114,6 +114,8 @@ File::~File() {
 
 std::string CacheFolder() { return UserFolder("XDG_CACHE_HOME", "/.cache"); }
 
+std::string DataFolder() { return UserFolder("XDG_DATA_HOME", "/.local/share"); }
+
 std::string StateFolder() { return UserFolder("XDG_STATE_HOME", "/.local/state"); }
 
 Status File::ReadAt(uint64_t offset, std::span<std::byte> destination) const {

@@ -167,6 +167,9 @@ bool CanOpenAnotherFile();
 // The folder for files that can be made again: XDG_CACHE_HOME/cria or HOME/.cache/cria; empty if
 // neither variable is set.
 std::string CacheFolder();
+// The folder for what a user keeps, such as models: XDG_DATA_HOME/cria or HOME/.local/share/cria;
+// empty if neither variable is set.
+std::string DataFolder();
 // The folder for what a program remembers between its runs: XDG_STATE_HOME/cria or
 // HOME/.local/state/cria; empty if neither variable is set.
 std::string StateFolder();

@@ -78,7 +78,10 @@ TEST_F(CriaProgram, AModelInThePlaceOfACommandChats) {
   EXPECT_EQ(named.output, chat.output);
   const std::string gguf = directory_->path() / "model.gguf";
   support::WriteFile(gguf, "GGUF");
-  ExpectError(Cria({gguf}), "is a GGUF file and not a Cria model file; convert it with: ");
+  ExpectError(Cria({"info", gguf}), "is a GGUF file and not a Cria model file; convert it with: ");
+  const RunResult not_asked = Cria({gguf});
+  EXPECT_EQ(not_asked.exit_code, 2);
+  EXPECT_THAT(not_asked.error, HasSubstr("; -y converts it, and so does cria pull "));
   ExpectError(Cria({"missing.cria"}), "missing.cria");
   const RunResult unknown = Cria({"missing"});
   EXPECT_EQ(unknown.exit_code, 2);

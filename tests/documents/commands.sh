@@ -55,7 +55,7 @@ run_line() { timeout 400 bash -euo pipefail -c "$1"; }
 # Runs a line with a hub on this machine that has the model it names. The hub ends with the subshell.
 run_with_hub() {  # LINE
   local model
-  model=$(grep -oE 'hf:[^/ ]+/[^/@ ]+' <<<"$1")
+  model=$(grep -oE 'hf:[^/ ]+/[^/@: ]+' <<<"$1")
   coproc hub { exec "$fake_hub" "${model#hf:}" models/Llama-3.2-1B-Instruct; }
   read -r HF_ENDPOINT <&"${hub[0]}"
   export HF_ENDPOINT
@@ -65,6 +65,10 @@ run_with_hub() {  # LINE
 failures=0
 while IFS= read -r line; do
   run=run_line parse_only=
+  # A short name stands for a checkpoint on the hub. Nobody is at a terminal here who could be asked.
+  short=$(sed -nE 's#^(\./dev )?cria chat ([a-z0-9.]+-[0-9.]+b)$#\2#p' <<<"$line")
+  [ -z "$short" ] || line=${line/"$short"/$("$cria" models --known | awk -v name="$short" '$1 == name { print $NF }')}
+  case $line in *'cria chat hf:'* | *'cria chat ~/'*) line+=' -y' ;; esac
   case $line in
     *hf:*) run=run_with_hub ;;
     # A server would not end.

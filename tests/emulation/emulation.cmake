@@ -49,6 +49,7 @@ set(not_emulated
   "cli_convert_tests|ConvertWithCalibration.*|they calibrate for a minute there, and converter_calibrate_tests do so, too"
   "cli_convert_tests|ConvertForATarget.TheFileHasTheSizeThatWasAskedFor|it converts for several targets, and another test for one"
   "cli_convert_tests|Ends.*:InterruptedConversion.*|conversions that are stopped take minutes there, and end alike on every processor"
+  "cli_models_tests|KilledPull.AtAnyMomentItLeavesAStoreThatWorks|it converts a hundred times, and processes end alike on every processor"
   "cli_tests|BenchCommand.AProfileSumsUpToTheWhole|it measures the emulator for a minute"
   "cli_tests|PackCrash.KilledAtAnyMomentItLeavesNothingThatHarms|the same for packing"
   "cli_tests|MemoryLimitFlag.WhatARefusalOffersFits|the emulator's memory would count as the program's"

@@ -244,7 +244,8 @@ TEST_F(PackCommand, AFileOfAnotherProgramIsKeptUnlessOverwriteIsGiven) {
   ExpectText({"--packed", file});
 }
 
-// Every command that opens a model says what was given instead.
+// Every command that takes nothing but a model file says what was given instead; the others would
+// convert it, and ask before.
 TEST_F(PackCommand, ACheckpointIsNamedWithTheCommandThatConvertsIt) {
   const std::string file = Path("a model.gguf");
   support::WriteFile(file, "GGUF");
@@ -252,9 +253,10 @@ TEST_F(PackCommand, ACheckpointIsNamedWithTheCommandThatConvertsIt) {
       "is a GGUF file and not a Cria model file; convert it with: "
       "cria-convert '" +
       file + "' -o 'a model.cria'";
-  ExpectError(Cria({"run", "-m", file, "-p", "x"}), 1, words);
-  ExpectError(Cria({"chat", "-m", file}), 1, words);
-  for (const char* command : {"info", "plan", "pack", "bench"}) {
+  for (const char* command : {"chat", "bench"}) {
+    ExpectError(Cria({command, "-m", file}), 2, "-y converts it, and so does cria pull '" + file);
+  }
+  for (const char* command : {"info", "pack"}) {
     ExpectError(Cria({command, "-m", file}), 1, words);
   }
   ExpectError(Cria({"tokenize", "-m", file, "-p", "x"}), 1, words);

@@ -99,6 +99,28 @@ TEST_F(ConvertFromHub, APlanDownloadsOnlyTheConfigurationAndSaysWhatIsEstimated)
   EXPECT_THAT(Run({"plan", folder_ / "tiny-llama"}).output, Not(HasSubstr("estimate")));
 }
 
+TEST_F(ConvertFromHub, TheCostIsKnownBeforeTheDownload) {
+  const RunResult result = Run({"cost", name_, "-c", "64"});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  const auto cost = nlohmann::json::parse(result.output);
+  EXPECT_EQ(cost["licence"], "apache-2.0");
+  EXPECT_EQ(cost["commit"], FakeHub::kCommit);
+  EXPECT_GT(cost["download_bytes"], hub_.files.at("model.safetensors").size());
+  EXPECT_EQ(cost["context_tokens"], 64);
+  EXPECT_GT(cost["convert_seconds"], 0.0);
+  EXPECT_GT(cost["peak_bytes"], cost["model_file_bytes"]);
+  EXPECT_EQ(hub_.NumRequests("safetensors"), 0u);
+  // Of a checkpoint that is here, everything is known but the download.
+  const auto local = nlohmann::json::parse(Run({"cost", folder_ / "tiny-llama"}).output);
+  EXPECT_FALSE(local.contains("download_bytes"));
+  EXPECT_EQ(local["convert_seconds"], cost["convert_seconds"]);
+  // And of a GGUF file on the hub, nothing but the download.
+  hub_.files["own.gguf"] = "GGUF";
+  const auto file = nlohmann::json::parse(Run({"cost", name_ + ":own.gguf"}).output);
+  EXPECT_EQ(file["download_bytes"], 4);
+  EXPECT_FALSE(file.contains("peak_bytes"));
+}
+
 TEST_F(ConvertFromHub, TheTokenIsNeverPrinted) {
   hub_.token = "hf_right";
   hub_.gated = "manual";

@@ -74,6 +74,20 @@ class CommandLineTest : public testing::Test {
   bool has_run_ = false;
 };
 
+TEST(GivenWordsTest, AreTheOptionsThatWereGiven) {
+  std::string text = "default";
+  bool flag = false;
+  std::vector<size_t> list = {1};
+  CommandLine program("program", "Does it");
+  program.AddText("-m,--model", text, "A text").Positional();
+  program.AddText("--other", text, "Another");
+  program.AddFlag("-q,--quiet", flag, "A flag");
+  program.AddList("-l,--list", list, "Numbers");
+  ASSERT_TRUE(program.Read(std::vector<std::string>{"-q", "a b", "-l", "2", "-l", "3"}));
+  EXPECT_THAT(program.GivenWords("--model"), ElementsAre("--quiet", "--list", "2,3"));
+  EXPECT_THAT(program.GivenWords(""), ElementsAre("--model", "a b", "--quiet", "--list", "2,3"));
+}
+
 TEST_F(CommandLineTest, StoresWhatIsGiven) {
   ASSERT_TRUE(Run({"-c", "3", "file", "--shift", "-1", "--scale=1.5e-1", "--how", "badly", "-q"}));
   EXPECT_TRUE(has_run_);

@@ -22,6 +22,9 @@ TEST(CheckpointName, HasAnOrganizationANameAFileAndARevision) {
   EXPECT_EQ(file.repository(), "a/b");
   EXPECT_EQ(file.file, "Q4/model.gguf");
   EXPECT_EQ(file.revision, "v1.0");
+  const CheckpointName colon = Unwrap(ParseCheckpointName("hf:a/b:Q4/model.gguf@v1.0"));
+  EXPECT_EQ(colon.repository(), "a/b");
+  EXPECT_EQ(colon.file, "Q4/model.gguf");
 }
 
 TEST(CheckpointName, OnlyTextsWithThePrefixAreNames) {

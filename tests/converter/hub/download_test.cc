@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "converter/hub/download_fixture.h"
+#include "converter/hub/look_up.h"
 #include "core/format.h"
 
 namespace cria::hub {
@@ -193,6 +194,30 @@ TEST_F(DownloadTest, AGgufFileMayBeInAFolder) {
   EXPECT_EQ(checkpoint.path(), files_ / "Q4" / "m-00001-of-00002.gguf");
   EXPECT_EQ(support::ReadFile(checkpoint.path()), "first");
   EXPECT_THAT(support::FileNames(files_), ElementsAre("Q4"));
+}
+
+TEST_F(DownloadTest, WhatItWillBeIsKnownBefore) {
+  const auto look_up = [&](const char* name) {
+    return Unwrap(LookUp(Unwrap(ParseCheckpointName(name)), Options()));
+  };
+  const char* const name = "hf:tiny-org/tiny-llama";
+  const RemoteCheckpoint whole = look_up(name);
+  EXPECT_EQ(whole.commit, FakeHub::kCommit);
+  EXPECT_EQ(whole.licence, "apache-2.0");
+  EXPECT_EQ(whole.bytes, 300'000u + 2 + hub_.files.at("tokenizer.json").size());
+  EXPECT_FALSE(std::filesystem::exists(cache_));
+  EXPECT_EQ(hub_.NumRequests("/resolve/"), 0u);
+  hub_.files["Q4.gguf"] = "four";
+  EXPECT_EQ(look_up("hf:tiny-org/tiny-llama:Q4.gguf").bytes, 4u);
+  // In several files: those that may be in the list, and the list.
+  hub_.files.erase("model.safetensors");
+  hub_.files["model.safetensors.index.json"] = "{}";
+  hub_.files["model-00001-of-00002.safetensors"] = "first";
+  hub_.files["model-00002-of-00002.safetensors"] = "other";
+  hub_.files["original/model-00001-of-00002.safetensors"] = "not read";
+  EXPECT_EQ(look_up(name).bytes, 2u + 2 + 5 + 5 + hub_.files.at("tokenizer.json").size());
+  hub_.gives_sizes = false;
+  EXPECT_EQ(look_up(name).bytes, std::nullopt);
 }
 
 TEST_F(DownloadTest, APlanNeedsOnlyTheConfiguration) {

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+
+#include "cli/models/model_choice.h"
+#include "cli/models/model_source.h"
+#include "cli/models/model_store.h"
+#include "cria/error.h"
+#include "llm/engine.h"
+
+namespace cria::cli {
+
+// The path of the model file that the choice means, as FindNamedModel says. If it is a checkpoint
+// of which no model is in the store, says what getting one takes, asks at a terminal, and lets
+// cria-convert download and convert it. `options` are for the memory that it tells of.
+Result<std::string> GetModel(const ModelChoice& choice, const EngineOptions& options);
+
+// The same of a checkpoint, for who agrees already; `asks`: at a terminal, does not yet.
+Result<StoredModel> GetStoredModel(const ModelStore& store, const ModelSource& source,
+                                   const EngineOptions& options, bool asks);
+
+}  // namespace cria::cli
