@@ -12,6 +12,7 @@ Status RunCommand(const std::vector<std::string>& arguments) {
   program.SetVersion("cria " CRIA_VERSION);
   AddChatCommand(program);
   AddRunCommand(program);
+  AddBatchCommand(program);
   AddBenchCommand(program);
   AddEvalCommand(program);
   AddInfoCommand(program);

@@ -61,6 +61,14 @@ std::optional<Json> ParseJson(const std::string& text) {
   return JsonOf(document, *value);
 }
 
+}  // namespace
+
+nlohmann::ordered_json JsonOfValue(JsonDocument& document, const jinja::Value& value) {
+  return JsonOf(document, value);
+}
+
+namespace {
+
 constexpr MessageRules kRules = {.parse = ParseJson, .allows_other_roles = true};
 
 // A template knows more roles than OpenAI's if it writes what they say.
@@ -117,7 +125,16 @@ Result<std::vector<ChatMessage>> ReadMessagesFile(const std::string& path,
                 where + R"(: has neither a list of messages nor an object with such a list as )"
                         R"("messages")");
   }
-  auto read = ReadMessageList(JsonOf(document, *list), kRules);
+  auto messages = ReadMessages(document, *list, where, chat_template, unknown_fields);
+  PrintUnknownFields(where, unknown_fields);
+  return messages;
+}
+
+Result<std::vector<ChatMessage>> ReadMessages(JsonDocument& document, const jinja::Value& list,
+                                              const std::string& where,
+                                              const ChatTemplate& chat_template,
+                                              std::vector<std::string>& unknown_fields) {
+  auto read = ReadMessageList(JsonOf(document, list), kRules);
   if (!read) {
     const MessageProblem& problem = read.error();
     return Fail(problem.code.empty() ? ErrorCode::kInvalidFile : ErrorCode::kUnsupported,
@@ -125,7 +142,6 @@ Result<std::vector<ChatMessage>> ReadMessagesFile(const std::string& path,
   }
   unknown_fields.insert(unknown_fields.end(), read->unknown_fields.begin(),
                         read->unknown_fields.end());
-  PrintUnknownFields(where, unknown_fields);
   CRIA_RETURN_IF_ERROR(CheckRoles(where, chat_template, read->messages));
   if (HasCalls(read->messages) && !chat_template.Reads("tools")) {
     WriteCallsAsText(read->messages, kRules);

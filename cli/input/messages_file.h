@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstddef>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
+#include "cli/input/json_document.h"
 #include "cria/error.h"
 #include "text/chat_template.h"
 
@@ -19,5 +21,14 @@ inline constexpr size_t kMaxMessagesFileBytes = size_t{4} << 20;
 // line on standard error says. Errors name the file and the entry.
 Result<std::vector<ChatMessage>> ReadMessagesFile(const std::string& path,
                                                   const ChatTemplate& chat_template);
+
+// The same of a list of messages in a document. Adds fields that are not known to `unknown_fields`.
+Result<std::vector<ChatMessage>> ReadMessages(JsonDocument& document, const jinja::Value& list,
+                                              const std::string& where,
+                                              const ChatTemplate& chat_template,
+                                              std::vector<std::string>& unknown_fields);
+
+// A value of a document in the form of the readers of requests.
+nlohmann::ordered_json JsonOfValue(JsonDocument& document, const jinja::Value& value);
 
 }  // namespace cria::cli

@@ -15,7 +15,8 @@ namespace cria::cli {
 // cria-convert download and convert it. `options` are for the memory that it tells of.
 Result<std::string> GetModel(const ModelChoice& choice, const EngineOptions& options);
 
-// The same of a checkpoint, for who agrees already; `asks`: at a terminal, does not yet.
+// The model of a checkpoint, which is made if the store does not have it. With `asks`, the user has
+// not agreed to that yet.
 Result<StoredModel> GetStoredModel(const ModelStore& store, const ModelSource& source,
                                    const EngineOptions& options, bool asks);
 

@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kIdDigits = 32;
-constexpr size_t kLeastDigits = 8;  // Of an id that a user gives.
+constexpr size_t kLeastDigits = 8;  // An id that a user gives has at least so many.
 
 bool IsId(const std::string& name) {
   return name.size() == kIdDigits && name.find_first_not_of("0123456789abcdef") == name.npos;

@@ -39,7 +39,7 @@ class NewEntry {
   std::filesystem::path store_;
   std::string id_;
   std::filesystem::path folder_;
-  int descriptor_ = -1;  // Of the folder; -1: there is none any more.
+  int descriptor_ = -1;  // The open folder; -1: there is none any more.
 };
 
 // Removes folders that were left unfinished: those whose process was killed while it made or

@@ -36,6 +36,7 @@ printf '%s\n' 'Hello! Who are you?' 'Thank you. Goodbye!' >questions.txt
 seq 40 >letter.txt
 seq 2000 >text.txt
 echo '[{"role": "user", "content": "Hello!"}]' >conversation.json
+echo '{"messages": [{"role": "user", "content": "Hello!"}]}' >prompts.jsonl
 # A page shows it.
 awk '/^```json/ { inside = 1; next } /^```/ { inside = 0 } inside' "$sources/docs/use/forms.md" >llama.json
 [ -s llama.json ]

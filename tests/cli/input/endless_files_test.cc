@@ -62,10 +62,10 @@ std::vector<Command> CommandsOf(const std::string& program) {
   return commands;
 }
 
-// The options whose value is a file, by their long names, as --help lists them.
+// The options whose value is or may be a file, by their long names, as --help lists them.
 Words FileOptionsOf(const Command& command) {
   std::istringstream lines(HelpOf(command));
-  const std::regex option("  (?:[A-Za-z-]+,)*(--[a-z-]+) (?:NAME\\|)?FILE\\b.*");
+  const std::regex option("  (?:[A-Za-z-]+,)*(--[a-z-]+) (?:(?:NAME\\|)?FILE|MODEL)\\b.*");
   Words options;
   std::smatch match;
   for (std::string line; std::getline(lines, line);) {
@@ -99,6 +99,8 @@ class EndlessFiles : public testing::Test {
     if (option != "--model") words = {"-m", tests::DemoModel()};
     if (command.program == CRIA_SERVE_PROGRAM) words.insert(words.end(), {"--port", "0"});
     if (name == "chat" || name == "run") words.insert(words.end(), {"-n", "1"});
+    if (name == "batch" && option != "--file") words.insert(words.end(), {"-f", text_});
+    if (name == "batch" && option != "--output") words.insert(words.end(), {"-o", "/dev/null"});
     if (name == "bench") words.insert(words.end(), {"-p", "8", "-n", "1", "-r", "1"});
     const bool is_text = option == "--file" || option == "--choices";
     if ((name == "eval" || name == "perplexity") && !is_text) {
