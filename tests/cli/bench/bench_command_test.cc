@@ -31,6 +31,7 @@ using testing::EndsWith;
 using testing::Gt;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Le;
 using testing::MatchesRegex;
 using testing::Not;
 using testing::SizeIs;
@@ -366,7 +367,8 @@ TEST_F(BenchCommand, AProfileSumsUpToTheWhole) {
     const json rows = Rows(arguments);
     ASSERT_THAT(rows, SizeIs(2));
     for (const json& row : rows) {
-      EXPECT_NEAR(row["profile_sum"].get<double>(), 1.0, 0.03) << row["n_prompt"];
+      // The rest is time between operators, in which other processes may run, too.
+      EXPECT_THAT(row["profile_sum"].get<double>(), AllOf(Gt(0.8), Le(1.01))) << row["n_prompt"];
       EXPECT_THAT(row["profile"], SizeIs(15));
       double sum = 0.0;
       for (const double fraction : row["profile"]) sum += fraction;
