@@ -200,7 +200,8 @@ inline constexpr std::array kTensorRoles = {
     TensorRoleRow{TensorRole::kAttnSinks, "attn_sinks", TensorForm::kVector, RanksHave::kParts},
     TensorRoleRow{TensorRole::kExpertsGateUpBias, "experts_gate_up_bias", TensorForm::kVector,
                   RanksHave::kParts},
-    TensorRoleRow{TensorRole::kExpertsDownBias, "experts_down_bias", TensorForm::kVector, RanksHave::kAll},
+    TensorRoleRow{TensorRole::kExpertsDownBias, "experts_down_bias", TensorForm::kVector,
+                  RanksHave::kAll},
 };
 inline constexpr int kNumTensorRoles = static_cast<int>(kTensorRoles.size());
 
