@@ -13,7 +13,8 @@ namespace cria::cli {
 
 // Options that several commands have with the same meaning, with llama.cpp's names.
 void AddModelOption(CommandLine& command, std::string& model_path);
-// The same of a command that also takes checkpoints and names: FindNamedModel tells what is meant.
+// Adds the option of a model for a command that also takes checkpoints and names; FindNamedModel
+// tells what is meant.
 void AddModelNameOption(CommandLine& command, std::string& name);
 // The same, and -y; GetModel gives the file.
 void AddModelChoice(CommandLine& command, ModelChoice& choice);

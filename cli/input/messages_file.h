@@ -22,7 +22,7 @@ inline constexpr size_t kMaxMessagesFileBytes = size_t{4} << 20;
 Result<std::vector<ChatMessage>> ReadMessagesFile(const std::string& path,
                                                   const ChatTemplate& chat_template);
 
-// The same of a list of messages in a document. Adds fields that are not known to `unknown_fields`.
+// Reads a list of messages in a document. Adds fields that are not known to `unknown_fields`.
 Result<std::vector<ChatMessage>> ReadMessages(JsonDocument& document, const jinja::Value& list,
                                               const std::string& where,
                                               const ChatTemplate& chat_template,

@@ -60,7 +60,7 @@ class CallFinder {
     bool is_before_name = false;
     size_t begin = 0;
     std::string forced;              // Takes the place of what follows, if it is not empty.
-    const CallForm* form = nullptr;  // Of the call; null: its arguments are JSON.
+    const CallForm* form = nullptr;  // The form of the call; null: its arguments are JSON.
   };
   const Found& found() const { return found_; }
 

@@ -61,7 +61,7 @@ class TaggedGrammarWriter {
     return texts + " ) " + GrammarLiteral(after_value_);
   }
 
-  // Of a schema that refers to others, the whole document is needed.
+  // A schema that refers to others needs the whole document.
   std::string Schema(const std::string& name, const Json& schema) const {
     if (!HasReference(schema)) return Written(schema);
     return Written(SchemaOfProperty(schema_, name));

@@ -110,7 +110,7 @@ TEST_F(ConvertFromHub, TheCostIsKnownBeforeTheDownload) {
   EXPECT_GT(cost["convert_seconds"], 0.0);
   EXPECT_GT(cost["peak_bytes"], cost["model_file_bytes"]);
   EXPECT_EQ(hub_.NumRequests("safetensors"), 0u);
-  // Of a checkpoint that is here, everything is known but the download.
+  // Everything is known of a checkpoint that is here, but nothing is downloaded.
   const auto local = nlohmann::json::parse(Run({"cost", folder_ / "tiny-llama"}).output);
   EXPECT_FALSE(local.contains("download_bytes"));
   EXPECT_EQ(local["convert_seconds"], cost["convert_seconds"]);
