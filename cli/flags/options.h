@@ -16,7 +16,7 @@ void AddModelOption(CommandLine& command, std::string& model_path);
 // Adds the option of a model for a command that also takes checkpoints and names; FindNamedModel
 // tells what is meant.
 void AddModelNameOption(CommandLine& command, std::string& name);
-// The same, and -y; GetModel gives the file.
+// Adds this option and -y; GetModel gives the file.
 void AddModelChoice(CommandLine& command, ModelChoice& choice);
 // Options that decide a model's memory: context, KV type, chunk, threads, and the folder of packed
 // weights. `kv_type` becomes the default; commands that measure what a model loses take kF32.

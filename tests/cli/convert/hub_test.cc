@@ -114,7 +114,7 @@ TEST_F(ConvertFromHub, TheCostIsKnownBeforeTheDownload) {
   const auto local = nlohmann::json::parse(Run({"cost", folder_ / "tiny-llama"}).output);
   EXPECT_FALSE(local.contains("download_bytes"));
   EXPECT_EQ(local["convert_seconds"], cost["convert_seconds"]);
-  // And of a GGUF file on the hub, nothing but the download.
+  // Nothing but the download is known of a GGUF file on the hub.
   hub_.files["own.gguf"] = "GGUF";
   const auto file = nlohmann::json::parse(Run({"cost", name_ + ":own.gguf"}).output);
   EXPECT_EQ(file["download_bytes"], 4);
