@@ -48,7 +48,9 @@ inline std::vector<std::string> ConvertFlags(const ConvertOptions& options) {
 // take longer than the test.
 inline void ConvertModel(const std::filesystem::path& checkpoint,
                          const std::filesystem::path& output, const ConvertOptions& options) {
-  if (!IsEmulated()) {
+  // cria-convert makes int8 of what has no codes to keep.
+  const bool has_flags = !options.keeps_codes || options.weights == Scheme::kQc8w;
+  if (!IsEmulated() || !has_flags) {
     Unwrap(Convert(checkpoint, output, options));
     return;
   }
