@@ -17,7 +17,6 @@ else()
 endif()
 
 add_library(cria_options INTERFACE)
-# Designated initializers may leave fields at their defaults.
 if(CRIA_QUICK_BUILD)
   # Warnings are for developers.
   target_compile_options(cria_options INTERFACE -w)
@@ -27,6 +26,7 @@ if(CRIA_QUICK_BUILD)
     target_compile_options(cria_options INTERFACE --param=ggc-min-heapsize=524288)
   endif()
 else()
+  # Designated initializers may leave fields at their defaults.
   target_compile_options(cria_options INTERFACE
     -Wall -Wextra -Wshadow -Wno-missing-field-initializers -Werror)
 endif()
