@@ -6,7 +6,7 @@
 
 namespace cria::cli {
 
-// The main function of the programs cria, cria-mpi and the demo's: sets up what every command
+// The main function of cria, cria-mpi and cria-demo: sets up what every command
 // needs, runs `run` with the arguments behind the program's name, and reports how it ended. Returns
 // the process's exit code.
 int RunMain(int argc, char** argv, Status (*run)(std::span<char* const> arguments));

@@ -11,6 +11,7 @@
 #include "core/format.h"
 
 namespace cria::cli {
+
 Status BecomeProgram(const char* name, std::string_view absent, std::span<char* const> arguments) {
   std::vector<char*> words = {const_cast<char*>(name)};
   words.insert(words.end(), arguments.begin(), arguments.end());

@@ -10,6 +10,8 @@ size_t NumRanks() { return 1; }
 
 Status TakeNamedPart(ModelFile&) { return {}; }
 
+bool PlansRanks() { return false; }
+
 Result<bool> PrintPlanOfRanks(const ModelFile&, const EngineOptions&, const PlanArguments&) {
   return false;
 }

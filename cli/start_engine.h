@@ -19,7 +19,9 @@ size_t NumRanks();
 
 // If the command line of cria-mpi names a rank, leaves only its part in `model`.
 Status TakeNamedPart(ModelFile& model);
-// If the command line of cria-mpi says how many ranks there are, prints their plan and returns
+// Whether the command line of cria-mpi, or mpirun, says how many ranks there are.
+bool PlansRanks();
+// If PlansRanks(), prints their plan and returns
 // true.
 Result<bool> PrintPlanOfRanks(const ModelFile& model, const EngineOptions& options,
                               const PlanArguments& arguments);

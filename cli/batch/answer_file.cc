@@ -55,7 +55,7 @@ Status AnswerFile::FindEnd() {
     if (count == 0) break;
     for (ssize_t i = 0; i < count; ++i) {
       const char character = part[static_cast<size_t>(i)];
-      // Nothing of a file that has something else is cut off.
+      // A file that is not one of answers stays as it is.
       if (begins_line && character != '{') {
         return Fail(ErrorCode::kUsage, Format("{}: has something else than answers; choose another "
                                               "file",

@@ -31,7 +31,7 @@ class AnswerFile {
   std::string path_;
   int descriptor_;
   size_t num_written_ = 0;
-  std::map<size_t, std::string> waiting_;  // For earlier answers.
+  std::map<size_t, std::string> waiting_;  // Lines that wait until all earlier answers are written.
 };
 
 }  // namespace cria::cli

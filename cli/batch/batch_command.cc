@@ -1,9 +1,11 @@
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdio>
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -90,9 +92,8 @@ class Answerer {
       CRIA_ASSIGN_OR_RETURN(generation.constraint, ConstraintFor(line));
     }
     session_->ResetStats();
-    Result<StopReason> reason = line.messages.empty()
-                                    ? Continue(line, generation, sampler, json)
-                                    : AnswerMessages(line, generation, sampler, json);
+    Result<StopReason> reason = line.prompt ? Continue(*line.prompt, generation, sampler, json)
+                                            : AnswerMessages(line, generation, sampler, json);
     num_tokens_ += session_->stats().generated_tokens;
     CRIA_RETURN_IF_ERROR(reason);
     if (*reason == StopReason::kCancelled) return Fail(ErrorCode::kCancelled, "stopped");
@@ -117,11 +118,11 @@ class Answerer {
     return constraint_.get();
   }
 
-  Result<StopReason> Continue(const BatchLine& line, const GenerationOptions& generation,
+  Result<StopReason> Continue(const std::string& prompt, const GenerationOptions& generation,
                               Sampler& sampler, Json& json) {
     std::string text;
     const Result<StopReason> reason =
-        Complete(*session_, engine_.tokenizer(), sampler, line.prompt, {.generation = generation},
+        Complete(*session_, engine_.tokenizer(), sampler, prompt, {.generation = generation},
                  [&](std::string_view piece) { text += piece; });
     json["text"] = text;
     return reason;
@@ -183,20 +184,32 @@ class Batch {
  private:
   void AnswerLines() {
     Answerer answerer(engine_, defaults_, interrupt_.flag());
-    while (true) {
-      const size_t index = next_++;
-      if (index >= lines_.size() || is_stopped_ || interrupt_.interrupted()) break;
-      const Result<Json> answer = answerer.Answer(index, lines_[index]);
-      if (!answer) break;
+    while (const std::optional<size_t> index = TakeLine()) {
+      const Result<Json> answer = answerer.Answer(*index, lines_[*index]);
       const std::scoped_lock lock(mutex_);
-      num_errors_ += answer->contains("error");
-      ++num_done_;
-      bar_.Update(num_done_, lines_.size(), Format("{} of {}", num_done_, lines_.size()));
-      if (status_) status_ = answers_.Add(index, WriteJson(*answer));
-      if (!status_) is_stopped_ = true;
+      if (answer && status_) {
+        num_errors_ += answer->contains("error");
+        ++num_done_;
+        bar_.Update(num_done_, lines_.size(), Format("{} of {}", num_done_, lines_.size()));
+        status_ = answers_.Add(*index, WriteJson(*answer));
+      }
+      // After an answer that was stopped or could not be written, no thread takes another line.
+      if (!answer || !status_) next_ = lines_.size();
+      written_.notify_all();
     }
     const std::scoped_lock lock(mutex_);
     num_tokens_ += answerer.num_tokens();
+  }
+
+  // The next line; nothing if there is none or the batch was stopped. Waits while many answers are
+  // kept until an earlier one is there.
+  std::optional<size_t> TakeLine() {
+    constexpr size_t kMaxAhead = 64;
+    std::unique_lock lock(mutex_);
+    written_.wait(
+        lock, [&] { return next_ >= lines_.size() || next_ < answers_.num_written() + kMaxAhead; });
+    if (next_ >= lines_.size() || interrupt_.interrupted()) return std::nullopt;
+    return next_++;
   }
 
   Engine& engine_;
@@ -204,9 +217,9 @@ class Batch {
   const std::vector<std::string_view> lines_;
   AnswerFile& answers_;
   const InterruptGuard interrupt_;
-  std::atomic<bool> is_stopped_ = false;  // An answer could not be written.
-  std::atomic<size_t> next_;
   std::mutex mutex_;  // Protects everything below, and the answers.
+  std::condition_variable written_;
+  size_t next_;
   size_t num_done_;
   size_t num_errors_ = 0;
   size_t num_tokens_ = 0;
@@ -232,6 +245,8 @@ Status RunBatch(BatchOptions options) {
   const size_t num_threads = options.engine.num_sequences;
   options.engine.other_threads = num_threads;
   options.engine.num_texts = num_threads;
+  options.engine.other_memory.push_back(
+      {"batch: prompts", MemoryKind::kPrivate, text.size() + num_lines * sizeof(std::string_view)});
   const bool may_constrain = text.contains("json_schema") || text.contains("response_format");
   options.engine.max_constraints = may_constrain ? num_threads : 0;
   CRIA_ASSIGN_OR_RETURN(const std::string path, GetModel(options.model, options.engine));
@@ -259,8 +274,8 @@ void AddBatchCommand(CommandLine& program) {
   AddModelChoice(command, options->model);
   command
       .AddText("-f,--file", options->prompts_path,
-               "The prompts: in each line a JSON object with prompt or messages, and options as "
-               "requests to the server have them; -: standard input")
+               "The prompts: in each line a JSON object with prompt or messages, and options with "
+               "the names of requests to the server; -: standard input")
       .Required()
       .Metavar("FILE");
   command

@@ -47,13 +47,11 @@ class LineReader {
     }
     return BadField(name, "is not known");
   }
-  bool has_prompt() const { return has_prompt_; }
 
  private:
   Status ReadPrompt(const Value& value) {
     if (!value.is(Kind::kString)) return BadField("prompt", "is not a text");
     line_.prompt = document_.String(value);
-    has_prompt_ = true;
     return {};
   }
   Status ReadMessageField(const Value& value) {
@@ -134,7 +132,6 @@ class LineReader {
   JsonDocument& document_;
   BatchLine& line_;
   const ChatTemplate& chat_template_;
-  bool has_prompt_ = false;
 };
 
 }  // namespace
@@ -149,7 +146,7 @@ Result<BatchLine> ReadBatchLine(std::string_view text, const BatchLine& defaults
   for (const auto& [name, item] : value.dict->entries) {
     CRIA_RETURN_IF_ERROR(reader.Read(document.String(name), item));
   }
-  if (reader.has_prompt() == !line.messages.empty()) {
+  if (line.prompt.has_value() == !line.messages.empty()) {
     return BadField("the line", "needs either a prompt or messages");
   }
   return line;

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,7 +16,7 @@ namespace cria::cli {
 // What a line of a file of prompts asks for.
 struct BatchLine {
   nlohmann::ordered_json id;          // Copied into the answer; null: there is none.
-  std::string prompt;                 // To be continued as it is, if there are no messages.
+  std::optional<std::string> prompt;  // To be continued as it is; absent if there are messages.
   std::vector<ChatMessage> messages;  // To be answered.
   size_t max_tokens = 0;              // 0: no limit.
   SamplerOptions sampler;
@@ -24,10 +25,10 @@ struct BatchLine {
   bool any_json = false;
 };
 
-// Reads a line: an object with prompt or messages, and with the options of requests to the server:
-// max_tokens, temperature, top_p, top_k, min_p, repeat_penalty, seed, stop, json_schema,
-// response_format, and an id. `defaults` has what the line does not say. Fails with kInvalidFile if
-// something is wrong or not known.
+// Reads a line: an object with prompt or messages, and with options that have the names of requests
+// to the server: max_tokens (0: no limit), temperature, top_p, top_k, min_p, repeat_penalty, seed,
+// stop, json_schema, response_format, and an id. Numbers must be 0 or more. `defaults` has what the
+// line does not say. Fails with kInvalidFile if something is wrong or not known.
 Result<BatchLine> ReadBatchLine(std::string_view text, const BatchLine& defaults,
                                 const ChatTemplate& chat_template);
 

@@ -23,15 +23,14 @@ struct ModelsOptions {
 };
 
 nlohmann::ordered_json KnownModelJson(const KnownModel& model) {
-  constexpr uint64_t kMegabyte = 1'000'000;
   nlohmann::ordered_json json;
   const auto set = [&](const char* key, std::string_view text) { json[key] = std::string(text); };
   set("name", model.name);
   set("source", model.source);
   set("licence", model.licence);
-  json["download_bytes"] = model.download_megabytes * kMegabyte;
-  json["file_bytes"] = model.file_megabytes * kMegabyte;
-  json["peak_bytes"] = model.memory_megabytes * kMegabyte;
+  json["download_bytes"] = model.download_bytes;
+  json["file_bytes"] = model.file_bytes;
+  json["peak_bytes"] = model.peak_bytes;
   set("smallest_board", SmallestBoard(model));
   return json;
 }
@@ -45,10 +44,9 @@ void PrintKnownModels() {
                 file.c_str(), memory.c_str(), board.c_str(), licence.c_str(), source.c_str());
   };
   print("name", "download", "file", "memory", "board", "licence", "source");
-  const auto size = [](uint64_t megabytes) { return FormatBytes(megabytes * 1'000'000); };
   for (const KnownModel& model : KnownModels()) {
-    print(std::string(model.name), size(model.download_megabytes), size(model.file_megabytes),
-          size(model.memory_megabytes), std::string(SmallestBoard(model)),
+    print(std::string(model.name), FormatBytes(model.download_bytes), FormatBytes(model.file_bytes),
+          FormatBytes(model.peak_bytes), std::string(SmallestBoard(model)),
           std::string(model.licence), std::string(model.source));
   }
 }

@@ -15,6 +15,8 @@
 #include "cli/plan/server_memory.h"
 #include "cli/program_launcher.h"
 #include "cli/start_engine.h"
+#include "cli/terminal/shell_word.h"
+#include "core/format.h"
 #include "llm/engine.h"
 
 namespace cria::cli {
@@ -50,7 +52,7 @@ Status Plan(PlanOptions options) {
   return PrintPlan(OutlineOf(file), options.engine, options.plan, std::move(draft_model));
 }
 
-// Plans before anything is downloaded or converted, which cria-convert can, with the same options.
+// Becomes `cria-convert plan`, which plans from the configuration alone, with the same options.
 Status PlanCheckpoint(const ModelSource& source, std::vector<std::string> words) {
   words.insert(words.begin(), {"plan", source.checkpoint});
   std::vector<char*> arguments;
@@ -61,6 +63,17 @@ Status PlanCheckpoint(const ModelSource& source, std::vector<std::string> words)
                        "is not installed; it has a package of its own: apt install "
                        "./cria-convert_*.deb",
                        arguments);
+}
+
+// Fails if the options ask for something that only a model file has a plan of.
+Status CheckOptionsOfCheckpoint(const PlanOptions& options) {
+  const bool has_drafts =
+      options.engine.drafts.has_drafts() || !options.engine.draft_model_path.empty();
+  if (!options.serves && !options.constraint.is_given() && !has_drafts && !PlansRanks()) return {};
+  return Fail(ErrorCode::kUsage,
+              Format("{}: servers, drafts, constrained output and several ranks are planned for a "
+                     "model that is there: cria pull {} gets it",
+                     options.name, ShellWord(options.name)));
 }
 
 }  // namespace
@@ -95,7 +108,10 @@ void AddPlanCommand(CommandLine& program) {
     if (named.source) {
       CRIA_ASSIGN_OR_RETURN(const ModelStore store, ModelStore::Open());
       const std::optional<StoredModel> stored = store.Find(named.source->Id());
-      if (!stored) return PlanCheckpoint(*named.source, command.GivenWords("--model"));
+      if (!stored) {
+        CRIA_RETURN_IF_ERROR(CheckOptionsOfCheckpoint(*options));
+        return PlanCheckpoint(*named.source, command.GivenWords("--model"));
+      }
       options->model_path = stored->path.string();
     }
     return Plan(*options);

@@ -3,33 +3,17 @@
 #include <string>
 
 #include "cli/commands/commands.h"
-#include "cli/flags/options.h"
 #include "cli/models/get_model.h"
-#include "cli/models/model_store.h"
-#include "cli/models/named_model.h"
 #include "cli/terminal/printable.h"
-#include "core/format.h"
+#include "model/model_file.h"
 
 namespace cria::cli {
 namespace {
 
-struct PullOptions {
-  std::string name;
-  EngineOptions engine;
-};
-
-Status Pull(const PullOptions& options) {
-  CRIA_ASSIGN_OR_RETURN(const NamedModel named, FindNamedModel(options.name));
-  std::string path = named.path;
-  if (named.source) {
-    CRIA_ASSIGN_OR_RETURN(const ModelStore store, ModelStore::Open());
-    CRIA_ASSIGN_OR_RETURN(const StoredModel stored,
-                          GetStoredModel(store, *named.source, options.engine, /*asks=*/false));
-    path = stored.path.string();
-  } else {
-    // Says what is wrong with the file.
-    CRIA_RETURN_IF_ERROR(ModelFile::Open(path));
-  }
+Status Pull(const std::string& name) {
+  CRIA_ASSIGN_OR_RETURN(const std::string path, GetModel({.name = name, .agrees = true}, {}));
+  // A name may be the path of a file, and opening it says what is wrong with it.
+  CRIA_RETURN_IF_ERROR(ModelFile::Open(path));
   std::printf("%s\n", Printable(path).c_str());
   return {};
 }
@@ -37,15 +21,15 @@ Status Pull(const PullOptions& options) {
 }  // namespace
 
 void AddPullCommand(CommandLine& program) {
-  auto options = std::make_shared<PullOptions>();
+  auto name = std::make_shared<std::string>();
   CommandLine& command = program.AddCommand(
       "pull", "Download and convert a model, and keep it for the other commands");
   command
-      .AddText("NAME", options->name,
+      .AddText("NAME", *name,
                "hf:ORG/NAME[:FILE.gguf], a short name (cria models --known), a GGUF file or the "
                "folder of a checkpoint")
       .Required();
-  command.SetAction([options] { return Pull(*options); });
+  command.SetAction([name] { return Pull(*name); });
 }
 
 }  // namespace cria::cli

@@ -53,27 +53,17 @@ void PrintStoredModel(const StoredModel& model) {
 }
 
 Result<StoredModel> FindStoredModel(const ModelStore& store, const std::string& name) {
-  std::vector<StoredModel> found = store.FindByName(name);
-  if (found.empty()) {
-    const Result<NamedModel> named = FindNamedModel(name);
-    if (named && named->source) {
-      std::optional<StoredModel> stored = store.Find(named->source->Id());
-      if (stored) return *std::move(stored);
-    }
-    std::vector<std::string> names;
-    for (StoredModel& model : store.List()) names.push_back(std::move(model.name));
-    return Fail(ErrorCode::kNotFound,
-                Format("{}: no model in the store has this name{}; cria models "
-                       "lists those that are there",
-                       name, NearestName(name, names)));
+  CRIA_ASSIGN_OR_RETURN(std::optional<StoredModel> found, store.FindByName(name));
+  if (found) return *std::move(found);
+  if (const Result<NamedModel> named = FindNamedModel(name); named && named->source) {
+    std::optional<StoredModel> stored = store.Find(named->source->Id());
+    if (stored) return *std::move(stored);
   }
-  if (found.size() == 1) return std::move(found.front());
-  std::string ids;
-  for (const StoredModel& model : found) {
-    ids += Format("{}{} ({})", ids.empty() ? "" : ", ", model.id.substr(0, 8), model.source);
-  }
-  return Fail(ErrorCode::kUsage,
-              Format("{}: several models have this name; give one of {}", name, ids));
+  std::vector<std::string> names;
+  for (StoredModel& model : store.List()) names.push_back(std::move(model.name));
+  return Fail(ErrorCode::kNotFound, Format("{}: no model in the store has this name{}; cria models "
+                                           "lists those that are there",
+                                           name, NearestName(name, names)));
 }
 
 }  // namespace cria::cli

@@ -16,9 +16,10 @@ class UnusedFile {
   UnusedFile& operator=(const UnusedFile&) = delete;
   ~UnusedFile();
 
-  // Why it is none, as the end of a sentence that begins with the file; empty if it is one.
+  // Why the file cannot be removed, as the end of a sentence that begins with its name; empty if it
+  // can.
   std::string_view defect() const { return defect_; }
-  // Whether the file is right, but a program uses it, or may.
+  // Whether the file begins with `magic`, but a program uses it or the system does not tell.
   bool is_used() const { return is_used_; }
 
  private:

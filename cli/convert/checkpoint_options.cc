@@ -95,4 +95,8 @@ Status ChooseWeights(const CodesChoice& codes, CheckpointArguments& arguments) {
   return {};
 }
 
+bool CalibratesByDefault(const ConvertOptions& options, bool rounds) {
+  return !rounds && !options.keeps_codes && options.weights != Scheme::kF32;
+}
+
 }  // namespace cria::cli

@@ -35,4 +35,7 @@ struct CodesChoice {
 // rounded or the size of blocks is given. The checkpoint is on this machine.
 Status ChooseWeights(const CodesChoice& codes, CheckpointArguments& arguments);
 
+// Whether matrices are calibrated without being asked for. With `rounds`, they are rounded plainly.
+bool CalibratesByDefault(const ConvertOptions& options, bool rounds);
+
 }  // namespace cria::cli

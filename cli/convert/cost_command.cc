@@ -37,7 +37,7 @@ struct CostArguments {
 // were measured, with as many processors as this one has.
 double ConversionSeconds(const ModelConfig& config, const CostArguments& arguments) {
   ConvertOptions options = arguments.source.options;
-  if (!arguments.rounds && !options.keeps_codes && options.weights != Scheme::kF32) {
+  if (CalibratesByDefault(options, arguments.rounds)) {
     CalibrationOptions& calibration = options.calibration.emplace();
     calibration.max_tokens = ShippedTextTokens(config);
   }
@@ -62,9 +62,6 @@ Status AddCosts(const ModelOutline& outline, const CostArguments& arguments, Jso
   return {};
 }
 
-// A file of a checkpoint in one file has to be downloaded before its sizes are known.
-bool HasPlan(const hub::CheckpointName& name) { return name.file.empty(); }
-
 Status PrintCost(CostArguments& arguments) {
   std::string& checkpoint = arguments.source.checkpoint;
   Json json;
@@ -77,7 +74,8 @@ Status PrintCost(CostArguments& arguments) {
     json["licence"] = remote.licence;
     if (remote.bytes) json["download_bytes"] = *remote.bytes;
   }
-  if (!name || HasPlan(*name)) {
+  // The sizes in a GGUF file are not known before it is downloaded.
+  if (!name || name->file.empty()) {
     CRIA_ASSIGN_OR_RETURN(const auto source, CheckpointSource::Open(checkpoint, hub::Purpose::kPlan,
                                                                     arguments.download));
     checkpoint = source.path().string();

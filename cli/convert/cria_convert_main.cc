@@ -195,12 +195,6 @@ class ConversionBar {
   cria::cli::ProgressBar bar_{"converting"};
 };
 
-// Whether there will be matrices that are calibrated without being asked for.
-bool CalibratesByDefault(const Arguments& arguments) {
-  return !arguments.rounds && !arguments.options.keeps_codes &&
-         arguments.options.weights != cria::Scheme::kF32;
-}
-
 // Whether the options ask for codes that the checkpoint does not have yet.
 bool ChoosesCodes(const Arguments& arguments) {
   return !arguments.calibration_path.empty() || arguments.calibrates_itself || arguments.rounds ||
@@ -228,8 +222,8 @@ cria::Status PrepareOptions(Arguments& arguments) {
     return cria::Fail(cria::ErrorCode::kUsage, "--plan-only needs --target-size or --target-bits");
   }
   const bool reads_text = !arguments.calibration_path.empty();
-  const bool takes_own_text =
-      !reads_text && !arguments.calibrates_itself && CalibratesByDefault(arguments);
+  const bool takes_own_text = !reads_text && !arguments.calibrates_itself &&
+                              cria::cli::CalibratesByDefault(arguments.options, arguments.rounds);
   if (!reads_text && !arguments.calibrates_itself && !takes_own_text) {
     const char* const flag = arguments.resume_folder             ? "--resume"
                              : arguments.calibration_tokens != 0 ? "--calibration-tokens"

@@ -29,7 +29,6 @@ namespace {
 
 struct EvalOptions {
   ModelChoice model;
-  std::string model_path;
   std::optional<std::string> text_path;
   std::optional<std::string> choices_path;
   std::optional<std::string> base_path;
@@ -120,7 +119,8 @@ class Evaluation {
                           ReadTextFile(*options_.choices_path, LongText()));
     CRIA_ASSIGN_OR_RETURN(const std::vector<ChoiceQuestion> questions,
                           ReadChoiceQuestions(lines, *options_.choices_path));
-    CRIA_ASSIGN_OR_RETURN(engine_, LoadEngine(options_.model_path, options_.engine));
+    CRIA_ASSIGN_OR_RETURN(const std::string path, GetModel(options_.model, options_.engine));
+    CRIA_ASSIGN_OR_RETURN(engine_, LoadEngine(path, options_.engine));
     Identity identity;
     identity.Add(*engine_);
     identity.Add(std::as_bytes(std::span(lines)));
@@ -233,7 +233,8 @@ class Evaluation {
   Status RunText() {
     engine_options_ = options_.engine;
     CRIA_ASSIGN_OR_RETURN(std::optional<SavedLogits> saved, OpenSaved());
-    CRIA_ASSIGN_OR_RETURN(engine_, LoadEngine(options_.model_path, engine_options_));
+    CRIA_ASSIGN_OR_RETURN(const std::string path, GetModel(options_.model, options_.engine));
+    CRIA_ASSIGN_OR_RETURN(engine_, LoadEngine(path, engine_options_));
     if (saved) CRIA_RETURN_IF_ERROR(CheckSaved(*saved));
     CRIA_RETURN_IF_ERROR(LoadBase());
     CRIA_ASSIGN_OR_RETURN(const std::vector<int32_t> tokens, Tokens(saved ? &*saved : nullptr));
@@ -334,10 +335,7 @@ void AddEvalCommand(CommandLine& program) {
   command.AddFlag("--json", options->json, "Print a JSON object");
   command.AddFlag("-q,--quiet", options->is_quiet, "Print no figures besides the result");
   AddEngineOptions(command, options->engine, KvType::kF32);
-  command.SetAction([options]() -> Status {
-    CRIA_ASSIGN_OR_RETURN(options->model_path, GetModel(options->model, options->engine));
-    return Evaluation(*options).Run();
-  });
+  command.SetAction([options] { return Evaluation(*options).Run(); });
 }
 
 }  // namespace cria::cli

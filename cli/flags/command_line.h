@@ -55,7 +55,7 @@ class CommandLine {
   void SetAction(std::function<Status()> action) { action_ = std::move(action); }
   void SetVersion(std::string version);
 
-  // The options that were given, as words of a command line, but for that with this name.
+  // The options that were given, as words of a command line, except the option `excluded`.
   std::vector<std::string> GivenWords(std::string_view excluded) const;
 
   // Parses and stores the arguments. Wrong arguments are kUsage.

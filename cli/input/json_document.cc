@@ -1,5 +1,7 @@
 #include "cli/input/json_document.h"
 
+#include <nlohmann/json.hpp>
+
 #include "core/format.h"
 #include "jinja/json_reader.h"
 #include "jinja/text.h"
@@ -29,6 +31,42 @@ Result<jinja::Value> JsonDocument::Read(const std::string& where, std::string_vi
 
 std::string JsonDocument::String(const jinja::Value& value) {
   return std::string(jinja::Flat(context_, *value.text));
+}
+
+// The values of a document are not nested deeply.
+nlohmann::ordered_json JsonOfValue(JsonDocument& document, const jinja::Value& value) {
+  using jinja::Kind;
+  using Json = nlohmann::ordered_json;
+  switch (value.kind) {
+    case Kind::kBool:
+      return value.boolean;
+    case Kind::kInt:
+      return value.integer;
+    case Kind::kNumeral:
+      // As the reader of requests keeps it, too.
+      return Json::binary({value.digits->begin(), value.digits->end()});
+    case Kind::kFloat:
+      return value.real;
+    case Kind::kString:
+      return document.String(value);
+    case Kind::kList: {
+      Json list = Json::array();
+      for (const jinja::Value& item : value.list->items)
+        list.push_back(JsonOfValue(document, item));
+      return list;
+    }
+    case Kind::kDict: {
+      Json object = Json::object();
+      // The names in an object differ, so there is no need to look for each.
+      for (const auto& [name, item] : value.dict->entries) {
+        object.get_ref<Json::object_t&>().push_back(
+            {document.String(name), JsonOfValue(document, item)});
+      }
+      return object;
+    }
+    default:
+      return nullptr;
+  }
 }
 
 }  // namespace cria::cli

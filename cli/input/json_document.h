@@ -1,5 +1,6 @@
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 
@@ -27,5 +28,9 @@ class JsonDocument {
   std::string_view text_;
   jinja::Context context_;
 };
+
+// A value of a document as JSON; numerals that no number keeps are binary values, as WriteJson
+// takes them.
+nlohmann::ordered_json JsonOfValue(JsonDocument& document, const jinja::Value& value);
 
 }  // namespace cria::cli

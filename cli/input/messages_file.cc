@@ -21,53 +21,12 @@ using jinja::Kind;
 using jinja::Value;
 using Json = nlohmann::ordered_json;
 
-// The value in the form of the reader of messages. The values of a document are not nested deeply.
-Json JsonOf(JsonDocument& document, const Value& value) {
-  switch (value.kind) {
-    case Kind::kBool:
-      return value.boolean;
-    case Kind::kInt:
-      return value.integer;
-    case Kind::kNumeral:
-      // As the reader of requests keeps it, too.
-      return Json::binary({value.digits->begin(), value.digits->end()});
-    case Kind::kFloat:
-      return value.real;
-    case Kind::kString:
-      return document.String(value);
-    case Kind::kList: {
-      Json list = Json::array();
-      for (const Value& item : value.list->items) list.push_back(JsonOf(document, item));
-      return list;
-    }
-    case Kind::kDict: {
-      Json object = Json::object();
-      // The names in an object differ, so there is no need to look for each.
-      for (const auto& [name, item] : value.dict->entries) {
-        object.get_ref<Json::object_t&>().push_back(
-            {document.String(name), JsonOf(document, item)});
-      }
-      return object;
-    }
-    default:
-      return nullptr;
-  }
-}
-
 std::optional<Json> ParseJson(const std::string& text) {
   JsonDocument document(text);
   const auto value = document.Read("", "JSON");
   if (!value) return std::nullopt;
-  return JsonOf(document, *value);
+  return JsonOfValue(document, *value);
 }
-
-}  // namespace
-
-nlohmann::ordered_json JsonOfValue(JsonDocument& document, const jinja::Value& value) {
-  return JsonOf(document, value);
-}
-
-namespace {
 
 constexpr MessageRules kRules = {.parse = ParseJson, .allows_other_roles = true};
 
@@ -134,7 +93,7 @@ Result<std::vector<ChatMessage>> ReadMessages(JsonDocument& document, const jinj
                                               const std::string& where,
                                               const ChatTemplate& chat_template,
                                               std::vector<std::string>& unknown_fields) {
-  auto read = ReadMessageList(JsonOf(document, list), kRules);
+  auto read = ReadMessageList(JsonOfValue(document, list), kRules);
   if (!read) {
     const MessageProblem& problem = read.error();
     return Fail(problem.code.empty() ? ErrorCode::kInvalidFile : ErrorCode::kUnsupported,

@@ -28,7 +28,4 @@ Result<std::vector<ChatMessage>> ReadMessages(JsonDocument& document, const jinj
                                               const ChatTemplate& chat_template,
                                               std::vector<std::string>& unknown_fields);
 
-// A value of a document in the form of the readers of requests.
-nlohmann::ordered_json JsonOfValue(JsonDocument& document, const jinja::Value& value);
-
 }  // namespace cria::cli

@@ -20,7 +20,7 @@ namespace cria::cli {
 namespace {
 
 constexpr const char* kConverterName = "cria-convert";
-// What a child exits with if it could not become the converter, which never does so itself.
+// Exit codes of a child that could not become the converter, which itself uses neither of them.
 constexpr int kExitNoProgram = 127;
 constexpr int kExitNotStarted = 126;
 

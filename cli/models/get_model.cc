@@ -14,6 +14,8 @@
 #include "cli/model_name.h"
 #include "cli/models/converter_program.h"
 #include "cli/models/model_cost.h"
+#include "cli/models/model_source.h"
+#include "cli/models/model_store.h"
 #include "cli/models/named_model.h"
 #include "cli/models/new_entry.h"
 #include "cli/start_engine.h"
@@ -92,13 +94,14 @@ Status ConvertIntoEntry(const ModelStore& store, const ModelSource& source,
   });
 }
 
-// Why nothing is made without asking, where nobody can be asked.
+// The error if the user must be asked, but there is no terminal.
 std::unexpected<Error> FailToAsk(const ModelSource& source) {
   const char* const what = source.is_on_hub() ? "downloads and converts" : "converts";
-  return Fail(ErrorCode::kUsage,
-              Format("{}: no model of this checkpoint is in the store yet, and nobody can be asked "
-                     "here; -y {} it, and so does cria pull {}",
-                     source.checkpoint, what, ShellWord(source.checkpoint)));
+  return Fail(
+      ErrorCode::kUsage,
+      Format("{}: no model of this checkpoint is in the store yet, and there is no terminal "
+             "to ask at; -y {} it, and so does cria pull {}",
+             source.checkpoint, what, ShellWord(source.checkpoint)));
 }
 
 Result<StoredModel> MakeStoredModel(const ModelStore& store, const ModelSource& source,
@@ -124,18 +127,18 @@ Result<StoredModel> MakeStoredModel(const ModelStore& store, const ModelSource& 
   return *std::move(made);
 }
 
-}  // namespace
-
+// The model of a checkpoint, which is made if the store does not have it. With `asks`, the user has
+// not agreed to that yet.
 Result<StoredModel> GetStoredModel(const ModelStore& store, const ModelSource& source,
                                    const EngineOptions& options, bool asks) {
   const std::string id = source.Id();
   while (true) {
-    if (std::optional<StoredModel> stored = store.Find(id)) return *std::move(stored);
     std::error_code ignored;
-    // What lacks its file or description is made again.
-    if (fs::exists(store.folder() / id, ignored)) {
-      CRIA_RETURN_IF_ERROR(RemoveStoredEntry(store.folder(), id));
-    }
+    // An entry that another process completes after this look is found below.
+    const bool exists = fs::exists(store.folder() / id, ignored);
+    if (std::optional<StoredModel> stored = store.Find(id)) return *std::move(stored);
+    // An entry that lacks its file or description is made again.
+    if (exists) CRIA_RETURN_IF_ERROR(RemoveStoredEntry(store.folder(), id));
     if (asks && !(IsTerminal(stdin) && IsTerminal(stderr))) return FailToAsk(source);
     CRIA_ASSIGN_OR_RETURN(std::optional<NewEntry> entry, NewEntry::Begin(store.folder(), id, [] {
                             std::fputs("cria: waiting for another process that gets this model\n",
@@ -144,6 +147,8 @@ Result<StoredModel> GetStoredModel(const ModelStore& store, const ModelSource& s
     if (entry) return MakeStoredModel(store, source, options, asks, *std::move(entry));
   }
 }
+
+}  // namespace
 
 Result<std::string> GetModel(const ModelChoice& choice, const EngineOptions& options) {
   CRIA_ASSIGN_OR_RETURN(const NamedModel named, FindNamedModel(choice.name));

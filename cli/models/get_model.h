@@ -3,8 +3,6 @@
 #include <string>
 
 #include "cli/models/model_choice.h"
-#include "cli/models/model_source.h"
-#include "cli/models/model_store.h"
 #include "cria/error.h"
 #include "llm/engine.h"
 
@@ -14,10 +12,5 @@ namespace cria::cli {
 // of which no model is in the store, says what getting one takes, asks at a terminal, and lets
 // cria-convert download and convert it. `options` are for the memory that it tells of.
 Result<std::string> GetModel(const ModelChoice& choice, const EngineOptions& options);
-
-// The model of a checkpoint, which is made if the store does not have it. With `asks`, the user has
-// not agreed to that yet.
-Result<StoredModel> GetStoredModel(const ModelStore& store, const ModelSource& source,
-                                   const EngineOptions& options, bool asks);
 
 }  // namespace cria::cli

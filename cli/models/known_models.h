@@ -12,10 +12,9 @@ struct KnownModel {
   std::string_view name;     // "qwen3-0.6b"
   std::string_view source;   // "hf:Qwen/Qwen3-0.6B"
   std::string_view licence;  // As the hub names it.
-  uint64_t download_megabytes = 0;
-  uint64_t file_megabytes = 0;  // The model file, in int4.
-  uint64_t memory_megabytes =
-      0;  // At most, with a context of 2,048 tokens; from cria-convert plan.
+  uint64_t download_bytes = 0;
+  uint64_t file_bytes = 0;  // The size of the model file, in int4.
+  uint64_t peak_bytes = 0;  // The memory with a context of 2,048 tokens, by cria-convert plan.
 };
 
 std::span<const KnownModel> KnownModels();

@@ -102,6 +102,7 @@ std::string CostText(const ModelSource& source, const ModelCost& cost, const fs:
   return text;
 }
 
+// This counts download and model together; the converter later checks its download alone.
 Status CheckDisk(const ModelSource& source, const ModelCost& cost, const fs::path& store) {
   const std::optional<uint64_t> free = FreeBytes(store);
   const uint64_t needed = CostInDisk(cost);

@@ -60,7 +60,7 @@ std::optional<ModelSource> FindCheckpoint(const std::string& path_or_name) {
   if (!IsConvertible(contents)) return std::nullopt;
   ModelSource source = {.checkpoint = contents.checkpoint};
   if (contents.kind == ContentKind::kHubName) {
-    // Both forms name the same file.
+    // hf:ORG/NAME:FILE and hf:ORG/NAME/FILE name the same file.
     std::replace(source.checkpoint.begin() + 3, source.checkpoint.end(), ':', '/');
     return source;
   }

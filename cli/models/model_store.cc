@@ -88,13 +88,21 @@ std::optional<StoredModel> ModelStore::Find(const std::string& id) const {
   return model;
 }
 
-std::vector<StoredModel> ModelStore::FindByName(std::string_view name) const {
+Result<std::optional<StoredModel>> ModelStore::FindByName(std::string_view name) const {
   std::vector<StoredModel> models = List();
   std::erase_if(models, [&](const StoredModel& model) {
     const bool is_id = name.size() >= kLeastDigits && model.id.starts_with(name);
     return !is_id && model.name != name && model.source != name;
   });
-  return models;
+  if (models.empty()) return std::optional<StoredModel>();
+  if (models.size() == 1) return std::optional(std::move(models.front()));
+  std::string ids;
+  for (const StoredModel& model : models) {
+    ids += Format("{}{} ({})", ids.empty() ? "" : ", ", model.id.substr(0, kLeastDigits),
+                  model.source);
+  }
+  return Fail(ErrorCode::kUsage,
+              Format("{}: several models have this name; give one of {}", name, ids));
 }
 
 }  // namespace cria::cli

@@ -41,8 +41,9 @@ class ModelStore {
   // Sorted by name.
   std::vector<StoredModel> List() const;
   std::optional<StoredModel> Find(const std::string& id) const;
-  // The models that a user may mean: by name, by source, or by at least eight digits of the id.
-  std::vector<StoredModel> FindByName(std::string_view name) const;
+  // The model that a user means: by name, by source, or by at least eight digits of the id. Fails
+  // with kUsage and their ids if there are several.
+  Result<std::optional<StoredModel>> FindByName(std::string_view name) const;
 
  private:
   explicit ModelStore(std::filesystem::path folder) : folder_(std::move(folder)) {}

@@ -26,7 +26,7 @@ std::unexpected<Error> FailOnHubName(std::string_view name) {
                      name));
 }
 
-std::unexpected<Error> FailOnUnknownName(const std::string& name) {
+std::unexpected<Error> FailOnUnknownName(const std::string& name, const ModelStore& store) {
   // "ORG/NAME" may lack what the hub's names begin with.
   const size_t slash = name.find('/');
   if (slash != name.npos && slash == name.rfind('/') && slash + 1 < name.size()) {
@@ -35,9 +35,7 @@ std::unexpected<Error> FailOnUnknownName(const std::string& name) {
   }
   std::vector<std::string> names;
   for (const KnownModel& model : KnownModels()) names.emplace_back(model.name);
-  if (const Result<ModelStore> store = ModelStore::Open()) {
-    for (StoredModel& model : store->List()) names.push_back(std::move(model.name));
-  }
+  for (StoredModel& model : store.List()) names.push_back(std::move(model.name));
   return Fail(ErrorCode::kNotFound,
               Format("{}: is neither a file nor the name of a model{}; cria models --known lists "
                      "names",
@@ -58,15 +56,9 @@ Result<NamedModel> FindNamedModel(const std::string& name) {
   }
   if (LooksLikePath(name)) return NamedModel{.path = name};
   CRIA_ASSIGN_OR_RETURN(const ModelStore store, ModelStore::Open());
-  const std::vector<StoredModel> stored = store.FindByName(name);
-  if (stored.empty()) return FailOnUnknownName(name);
-  if (stored.size() == 1) return NamedModel{.path = stored.front().path.string()};
-  std::string ids;
-  for (const StoredModel& model : stored) {
-    ids += Format("{}{} ({})", ids.empty() ? "" : ", ", model.id.substr(0, 8), model.source);
-  }
-  return Fail(ErrorCode::kUsage,
-              Format("{}: several models have this name; give one of {}", name, ids));
+  CRIA_ASSIGN_OR_RETURN(const std::optional<StoredModel> stored, store.FindByName(name));
+  if (!stored) return FailOnUnknownName(name, store);
+  return NamedModel{.path = stored->path.string()};
 }
 
 }  // namespace cria::cli

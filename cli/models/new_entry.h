@@ -14,8 +14,8 @@ namespace cria::cli {
 //
 // It is made under the name ID.new and locked. The lock belongs to the folder itself and not to its
 // name, so a process that waited for it finds out whether the folder was renamed or removed
-// meanwhile. Programs that are started with descriptor() share the lock, so that nobody else begins
-// while a converter still runs whose parent was killed.
+// meanwhile. Programs that are started with descriptor() share the lock, so that no other process
+// begins while a converter still runs whose parent was killed.
 class NewEntry {
  public:
   // Returns nothing if the entry exists, also if another process has just made it; `waiting` is

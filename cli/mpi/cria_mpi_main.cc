@@ -157,11 +157,15 @@ Status TakeNamedPart(ModelFile& model) {
   return TakePartOf(*options.rank, options.LinkOf(options.num_ranks), model);
 }
 
+bool PlansRanks() {
+  return RunningRanks().options.num_ranks != 0 || RunningRanks().num_running != 0;
+}
+
 Result<bool> PrintPlanOfRanks(const ModelFile& model, const EngineOptions& options,
                               const PlanArguments& arguments) {
+  if (!PlansRanks()) return false;
   const RankOptions& ranks = RunningRanks().options;
   const size_t num_ranks = ranks.num_ranks != 0 ? ranks.num_ranks : RunningRanks().num_running;
-  if (num_ranks == 0) return false;
   CRIA_RETURN_IF_ERROR(
       PrintRankPlan(model, options, ranks.LinkOf(num_ranks), ranks.network, arguments));
   return true;

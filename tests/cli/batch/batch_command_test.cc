@@ -97,10 +97,11 @@ TEST_F(BatchCommand, EachLineHasItsOwnOptions) {
   EXPECT_EQ(divided.exit_code, 0) << divided.error;
   std::vector<json> answers = Read();
   ASSERT_EQ(answers.size(), 5u);
-  EXPECT_LE(answers[0]["completion_tokens"], 3);
-  EXPECT_LE(answers[1]["completion_tokens"], 2);
+  EXPECT_EQ(answers[0]["completion_tokens"], 3);
+  EXPECT_EQ(answers[1]["completion_tokens"], 2);
   EXPECT_EQ(answers[2]["text"].get<std::string>().find_first_of("ea"), std::string::npos);
   EXPECT_THAT(answers[3]["error"].get<std::string>(), HasSubstr("is not JSON"));
+  EXPECT_THAT(answers[4]["error"].get<std::string>(), HasSubstr("is not JSON"));
   support::WriteFile(
       Prompts(),
       R"({"messages": [{"role": "user", "content": "Hello!"}], "response_format": {"type": "json_schema", )"

@@ -31,7 +31,6 @@ using testing::EndsWith;
 using testing::Gt;
 using testing::HasSubstr;
 using testing::IsEmpty;
-using testing::Le;
 using testing::MatchesRegex;
 using testing::Not;
 using testing::SizeIs;
@@ -86,6 +85,17 @@ class BenchCommand : public testing::Test {
     const RunResult result = Bench(more);
     EXPECT_EQ(result.exit_code, 0) << result.error;
     return json::parse(result.output);
+  }
+  // The rows of a run in which other processes took little of the time between operators, which no
+  // operator's share counts; after five runs, those of the last one.
+  static json RowsOfQuietRun(const std::vector<std::string>& arguments) {
+    json rows;
+    for (int run = 0; run < 5; ++run) {
+      rows = Rows(arguments);
+      const auto is_quiet = [](const json& row) { return row["profile_sum"].get<double>() > 0.97; };
+      if (std::ranges::all_of(rows, is_quiet)) break;
+    }
+    return rows;
   }
   static void ExpectUsageError(const std::vector<std::string>& arguments,
                                const std::string& words) {
@@ -364,11 +374,10 @@ TEST_F(BenchCommand, AProfileSumsUpToTheWhole) {
   for (const bool with_products : {false, true}) {
     std::vector<std::string> arguments = {"-p", "128", "-n", "32", "-r", "3", "--profile"};
     if (with_products) arguments.push_back("--products");
-    const json rows = Rows(arguments);
+    const json rows = RowsOfQuietRun(arguments);
     ASSERT_THAT(rows, SizeIs(2));
     for (const json& row : rows) {
-      // The rest is time between operators, in which other processes may run, too.
-      EXPECT_THAT(row["profile_sum"].get<double>(), AllOf(Gt(0.8), Le(1.01))) << row["n_prompt"];
+      EXPECT_NEAR(row["profile_sum"].get<double>(), 1.0, 0.03) << row["n_prompt"];
       EXPECT_THAT(row["profile"], SizeIs(15));
       double sum = 0.0;
       for (const double fraction : row["profile"]) sum += fraction;

@@ -82,6 +82,12 @@ TEST_F(ChatByName, EveryCommandTakesTheName) {
 }
 
 TEST_F(ChatByName, APlanComesBeforeTheDownload) {
+  for (const std::vector<std::string>& option : std::vector<std::vector<std::string>>{
+           {"--serve"}, {"--draft-ngram", "2"}, {"--json-schema", "{}"}}) {
+    std::vector<std::string> arguments = {"plan", "-m", name_};
+    arguments.insert(arguments.end(), option.begin(), option.end());
+    ExpectSentence(Run(arguments), 2, "are planned for a model that is there: cria pull hf:");
+  }
   const RunResult plan = Run({"plan", "-m", name_, "-c", "64", "--json"});
   EXPECT_EQ(plan.exit_code, 0) << plan.error;
   EXPECT_THAT(plan.output, AllOf(HasSubstr("\"context_tokens\": 64"), HasSubstr("peak_bytes")));
@@ -90,7 +96,8 @@ TEST_F(ChatByName, APlanComesBeforeTheDownload) {
 }
 
 TEST_F(ChatByName, WhereNobodyCanBeAskedItSaysSo) {
-  ExpectSentence(Chat(name_, {}), 2, "nobody can be asked here; -y downloads and converts it");
+  ExpectSentence(Chat(name_, {}), 2,
+                 "there is no terminal to ask at; -y downloads and converts it");
   ExpectSentence(Chat(Gguf(), {}), 2, "-y converts it, and so does cria pull");
   EXPECT_THAT(hub_.requests(), IsEmpty());
 }

@@ -25,10 +25,10 @@ TEST(KnownModelsTest, EachLineIsAboutACheckpointOnTheHub) {
     ASSERT_TRUE(source) << model.source;
     EXPECT_TRUE(source->is_on_hub());
     EXPECT_FALSE(model.licence.empty());
-    EXPECT_GE(model.download_megabytes, last_bytes) << model.name << " is not sorted by size";
-    last_bytes = model.download_megabytes;
-    EXPECT_GT(model.download_megabytes, 2 * model.file_megabytes) << model.name;
-    EXPECT_LT(model.memory_megabytes, 2 * model.file_megabytes) << model.name;
+    EXPECT_GE(model.download_bytes, last_bytes) << model.name << " is not sorted by size";
+    last_bytes = model.download_bytes;
+    EXPECT_GT(model.download_bytes, 2 * model.file_bytes) << model.name;
+    EXPECT_LT(model.peak_bytes, 2 * model.file_bytes) << model.name;
     EXPECT_FALSE(SmallestBoard(model).empty()) << model.name;
   }
   EXPECT_GE(names.size(), 12u);
@@ -36,9 +36,9 @@ TEST(KnownModelsTest, EachLineIsAboutACheckpointOnTheHub) {
 }
 
 TEST(KnownModelsTest, TheSmallestBoardHasTheMemory) {
-  EXPECT_EQ(SmallestBoard({.memory_megabytes = 129}), "pi-zero-2w");
-  EXPECT_EQ(SmallestBoard({.memory_megabytes = 877}), "pi-4-2gb");
-  EXPECT_EQ(SmallestBoard({.memory_megabytes = 1'000'000}), "");
+  EXPECT_EQ(SmallestBoard({.peak_bytes = 129'000'000}), "pi-zero-2w");
+  EXPECT_EQ(SmallestBoard({.peak_bytes = 877'000'000}), "pi-4-2gb");
+  EXPECT_EQ(SmallestBoard({.peak_bytes = 1'000'000'000'000}), "");
 }
 
 TEST(ModelSourceTest, IdsTellSourcesApart) {
