@@ -22,6 +22,9 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 export HOME=$folder CRIA_PACK_CACHE=$folder/packed XDG_STATE_HOME=$folder/state
+# What lines download and convert is kept here, whatever variables the user has for it.
+export CRIA_MODELS=$folder/kept
+unset CRIA_MODEL CRIA_DOWNLOAD_CACHE XDG_CACHE_HOME XDG_DATA_HOME HF_TOKEN
 
 # What the lines name: a longer context than the demo's, because they ask for one.
 mkdir -p bin models demo
@@ -51,9 +54,12 @@ for name in cria cria-serve cria-convert; do printf '#!/bin/sh\nexec "%s/dev" %s
 chmod +x dev bin/*
 export PATH=$folder/bin:$PATH
 
+# $run is one of these two.
+# shellcheck disable=SC2329
 run_line() { timeout 400 bash -euo pipefail -c "$1"; }
 
 # Runs a line with a hub on this machine that has the model it names. The hub ends with the subshell.
+# shellcheck disable=SC2329
 run_with_hub() {  # LINE
   local model
   model=$(grep -oE 'hf:[^/ ]+/[^/@: ]+' <<<"$1")
