@@ -31,18 +31,9 @@ def measure(cria, model):
     return json.loads(done.stdout)
 
 
-def processor_of_this_machine():
-    """The name and number of processors; /proc/cpuinfo of Arm processors has no name but that of the board."""
-    name = ""
-    for path, label in (("/proc/device-tree/model", None), ("/proc/cpuinfo", "model name")):
-        try:
-            with open(path, encoding="utf-8", errors="replace") as file:
-                for line in file:
-                    if not name and (label is None or line.startswith(label)):
-                        name = line.split(":", 1)[-1].strip(" \t\n\0")
-        except OSError:
-            pass
-    return f"{name or os.uname().machine}, {os.cpu_count()} processors"
+def processor_of(result):
+    """The name and number of processors. On Arm, the name is that of the cores; --machine can name the board."""
+    return f"{result['cpu_info'] or os.uname().machine}, {os.cpu_count()} processors"
 
 
 def row(result):
@@ -50,15 +41,18 @@ def row(result):
     speeds = result["samples_ts"]
     test = f"answer of {result['n_gen']}" if result["n_gen"] else f"prompt of {result['n_prompt']}"
     bus = result["bus_fraction"]
+    threads = result["n_threads"] if result["n_gen"] else result["n_threads_batch"]
     return (f"| {result['model_type']} | {test} | {statistics.median(speeds):,.1f} | {min(speeds):,.1f} to "
-            f"{max(speeds):,.1f} | {'' if bus is None else f'{100 * bus:.0f}%'} | {result['n_threads']} |")
+            f"{max(speeds):,.1f} | {'' if bus is None else f'{100 * bus:.0f}%'} | {threads} |")
 
 
 def chapter(title, date, commit, results):
     first = results[0]
+    # What follows is a hash of how weights are packed, which says nothing to readers.
+    kernels = first["kernels"].partition(", XNNPACK layout ")[0]
     lines = [f"## {title}", "",
              f"{date}, commit {commit}; each model by `cria {' '.join(command_of('MODEL'))}`, medians of {REPETITIONS}. "
-             f"Instructions: {first['isa']}. Kernels: {first['kernels']}.", "",
+             f"Processor: {processor_of(first)}. Instructions: {first['isa']}. Kernels: {kernels}.", "",
              "| model | test | tokens/s | from all runs | of the memory's speed | threads |",
              "| --- | --- | ---: | ---: | ---: | ---: |"]
     return "\n".join(lines + [row(result) for result in results]) + "\n"
@@ -88,8 +82,8 @@ def main():
     arguments = parser.parse_args()
     with open(arguments.page, encoding="utf-8") as file:
         page = file.read()
-    title = arguments.machine or processor_of_this_machine()
     results = [result for model in arguments.models for result in measure(arguments.cria, model)]
+    title = arguments.machine or processor_of(results[0])
     text = chapter(title, arguments.date, arguments.commit, results)
     with open(arguments.page, "w", encoding="utf-8") as file:
         file.write(with_chapter(page, title, text))
