@@ -60,7 +60,7 @@ run_program() {  # NAME ARGS…
   become "$root/build/release/cli/$name" "$@"
 }
 
-# Builds nothing but chatting, so that a newcomer soon has an answer.
+# Builds only `cria chat`, so that a newcomer soon has an answer.
 command_demo() {
   local cria=$root/build/demo/cli/cria-demo
   set_up demo
