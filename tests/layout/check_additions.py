@@ -2,12 +2,13 @@
 """Adds an option of the engine, a tensor role and a family to a copy of the sources, and compiles what must know them:
 check_additions.py SOURCES BUILD FLATC.
 
-Each is a fact that has one row. Whoever adds one must not need more files than are changed here, and the compiler must
-complain where a row is forgotten.
+Each is a fact that has one row, and the compiler must complain where a row is forgotten. In how many files the rows are
+is a promise of CONTRIBUTING.md: whoever must add a file to a list below raises its number on purpose, here and there.
 """
 
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -17,35 +18,38 @@ import tempfile
 # What is copied.
 FOLDERS = ("schema", "runtime", "jinja", "grammar", "ranks", "converter", "cli", "platforms", "docs")
 
-# NAME: most files; changes (file, the text before which is added, what is added); sources to compile and their targets;
-# a change without which they must not compile.
+ENGINE_FIELDS = "runtime/llm/engine_fields.h"
+
+# NAME: most files; changes (file, a regular expression, what takes the place of its first match); sources to compile and
+# their targets; a file without whose changes they must not compile.
 ADDITIONS = {
     "an option of the engine": (3, [
-        ("runtime/llm/engine.h", "  size_t chunk_tokens = DecoderOptions{}", "  size_t added_option = 0;\n"),
-        ("runtime/llm/engine_fields.h", "&EngineOptions::num_threads", "&EngineOptions::added_option, "),
-        ("runtime/llm/engine_fields.h", "f1, f2", "f0, "),
-        ("runtime/llm/engine_fields.h", "23);", "1 + "),
-        ("cli/flags/options.cc", "  xnn::PackingOptions& packing = options.packing;",
-         '  command.AddNumber("--added-option", options.added_option, "An option").Group(group);\n'),
-    ], {"ranks/ranked_loader.cc": "cria_ranks.dir", "cli/flags/options.cc": "cria_commands.dir",
-        "runtime/llm/engine.cc": "cria_llm_cold.dir"}, "runtime/llm/engine_fields.h"),
+        ("runtime/llm/engine.h", r"  size_t chunk_tokens = ", r"  size_t added_option = 0;\n\g<0>"),
+        (ENGINE_FIELDS, r"&EngineOptions::num_threads", r"&EngineOptions::added_option, \g<0>"),
+        (ENGINE_FIELDS, r"auto& \[", r"\g<0>f0, "),
+        (ENGINE_FIELDS, r"==\s+(\d+)\);", r"== \1 + 1);"),
+        ("cli/flags/options.cc", r"  xnn::PackingOptions& packing = options\.packing;",
+         r'  command.AddNumber("--added-option", options.added_option, "An option").Group(group);\n\g<0>'),
+    ], {"ranks/ranked_loader.cc": "cria_ranks.dir", "cli/flags/options.cc": "cria_chat.dir",
+        "runtime/llm/engine.cc": "cria_llm_cold.dir"}, ENGINE_FIELDS),
     "a tensor role": (4, [
-        ("schema/model.fbs", "  ExpertsDownBias = 61\n", "  AddedRole = 62,\n"),
-        ("runtime/model/tensor_roles.h", "};\n\n// How products use", "  kAddedRole,\n"),
-        ("runtime/model/tensor_roles.h", "};\ninline constexpr int kNumTensorRoles",
-         '    TensorRoleRow{TensorRole::kAddedRole, "added_role", TensorForm::kVector, RanksHave::kAll},\n'),
-        ("runtime/model/tensor_table.cc", "  if (config.o_bias) add(TensorRole::kOBias",
-         "  if (config.o_bias) add(TensorRole::kAddedRole, 1, hidden);\n"),
-        ("converter/write/tensor_map.cc", "    case TensorRole::kEmbedTokens:",
-         '    case TensorRole::kAddedRole:\n      return {"added.weight"};\n'),
+        # flatc gives it the number after that of the last role.
+        ("schema/model.fbs", r"(enum TensorRole [^}]*\w)\n}", r"\1,\n  AddedRole\n}"),
+        ("runtime/model/tensor_roles.h", r"};\n\n// How products use", r"  kAddedRole,\n\g<0>"),
+        ("runtime/model/tensor_roles.h", r"};\ninline constexpr int kNumTensorRoles",
+         r'    TensorRoleRow{TensorRole::kAddedRole, "added_role", TensorForm::kVector, RanksHave::kAll},\n\g<0>'),
+        ("runtime/model/tensor_table.cc", r"  if \(config\.o_bias\) add\(TensorRole::kOBias",
+         r"  if (config.o_bias) add(TensorRole::kAddedRole, 1, hidden);\n\g<0>"),
+        ("converter/write/tensor_map.cc", r"    case TensorRole::kEmbedTokens:",
+         r'    case TensorRole::kAddedRole:\n      return {"added.weight"};\n\g<0>'),
     ], {"converter/write/tensor_map.cc": "cria_converter_write.dir", "converter/write/metadata.cc": "cria_converter_write.dir",
         "runtime/model/tensor_table.cc": "cria_model_cold.dir"}, "converter/write/tensor_map.cc"),
     "a family": (3, [
-        ("converter/hugging_face/hf_families.cc", '    Family{.architecture = "LlamaForCausalLM"',
-         '    Family{.architecture = "AddedForCausalLM", .model_type = "added", .qk_norm = true},\n'),
-        ("converter/gguf/gguf_architectures.cc", '    GgufArchitecture{.name = "qwen2"',
-         '    GgufArchitecture{.name = "added", .hugging_face = "AddedForCausalLM", .qk_norm = true},\n'),
-        ("docs/models.md", "`MistralForCausalLM`", "`AddedForCausalLM`, "),
+        ("converter/hugging_face/hf_families.cc", r'    Family{\.architecture = "LlamaForCausalLM"',
+         r'    Family{.architecture = "AddedForCausalLM", .model_type = "added", .qk_norm = true},\n\g<0>'),
+        ("converter/gguf/gguf_architectures.cc", r'    GgufArchitecture{\.name = "qwen2"',
+         r'    GgufArchitecture{.name = "added", .hugging_face = "AddedForCausalLM", .qk_norm = true},\n\g<0>'),
+        ("docs/models.md", r"`MistralForCausalLM`", r"`AddedForCausalLM`, \g<0>"),
     ], {"converter/hugging_face/hf_families.cc": "cria_converter_hugging_face.dir",
         "converter/gguf/gguf_architectures.cc": "cria_converter_gguf.dir"}, None),
 }
@@ -70,25 +74,31 @@ class Copy:
             self.commands = json.load(file)
 
     def change(self, changes):
-        for path, before, added in changes:
+        for path, expression, replacement in changes:
             path = os.path.join(self.folder, path)
             with open(path, encoding="utf-8") as file:
-                text = file.read()
-            if text.count(before) == 0:
-                sys.exit(f"{path} has no \"{before}\" any more: say here where the row goes")
+                text, count = re.subn(expression, replacement, file.read(), count=1)
+            if count == 0:
+                sys.exit(f"{path} has no match of \"{expression}\" any more: say in ADDITIONS where the row goes")
             with open(path, "w", encoding="utf-8") as file:
-                file.write(text.replace(before, added + before, 1))
+                file.write(text)
 
     def compile(self, source, target):
         """Returns what the compiler says about a source; nothing if it is right."""
-        command = next(entry for entry in self.commands if target in entry["command"] and "/tests/" not in entry["file"])
+        command = next((entry for entry in self.commands
+                        if f"/{target}/" in entry["command"] and "/tests/" not in entry["file"]), None)
+        if command is None:
+            sys.exit(f"no command compiles for {target}: name in ADDITIONS the target of {source}")
         words = shlex.split(command["command"])
         if os.path.basename(words[0]) == "ccache":
             words = words[1:]
-        arguments, skips = [], 0
+        arguments, is_left_out = [], False
         for word in words:
-            if skips or word in ("-o", "-c", "-include"):
-                skips = 0 if skips else 1
+            if is_left_out:
+                # The value of an option that is left out, too.
+                is_left_out = False
+            elif word in ("-o", "-c", "-include"):
+                is_left_out = True
             elif word not in ("-Winvalid-pch", "-fpch-preprocess"):
                 for before, after in ((os.path.join(self.build, "include-roots"), os.path.join(self.folder, "include-roots")),
                                       (os.path.join(self.build, "schema/generated"), os.path.join(self.folder, "generated")),
@@ -102,6 +112,7 @@ class Copy:
         return done.stdout if done.returncode else ""
 
     def generate(self):
+        """Generates the headers with flatc's options of schema/CMakeLists.txt."""
         for name in ("model", "packed"):
             subprocess.run([self.flatc, "--cpp", "--scoped-enums", "--reflect-names", "--no-warnings", "-o",
                             os.path.join(self.folder, "generated"), os.path.join(self.folder, "schema", f"{name}.fbs")],
