@@ -1,6 +1,6 @@
 // Checks that the emulated cores are what they are called, so that the tests on each of them run
-// different kernels; and a line that tells what each core has. Which kernels of XNNPACK it runs,
-// xnnpack_kernels_test.py tells by name.
+// different kernels, and prints what each core has. xnnpack_kernels_test.py names the XNNPACK
+// kernels that each one runs.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -164,7 +164,7 @@ TEST_F(HostAndDevice, OfACalibratedModel) {
 
 INSTANTIATE_TEST_SUITE_P(Weights, SameModelFile, testing::Values("f32", "int8", "int4"));
 
-// The model is trained, because no two of its tokens are about equally likely then.
+// A trained model is used: with random weights, two tokens may be about equally likely.
 TEST_F(HostAndDevice, GenerateTheSameTokens) {
   const std::string model = ExpectSame(CRIA_DEMO_CHECKPOINT, {"--weights", "f32"});
   for (const char* prompt : {"Hello! Who are you?", "The key", "What is a KV cache? It is"}) {
