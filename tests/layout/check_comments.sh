@@ -6,6 +6,7 @@ cd "$(dirname "$0")/../.."
 
 # Prints the first line of each such comment: one behind code, or one that no other line of comment precedes.
 find_all() {
+  # shellcheck disable=SC2016
   find runtime jinja grammar ranks server converter cli platforms examples tests schema -name '*.h' -o -name '*.cc' -o \
     -name '*.fbs' | sort | xargs awk '
     FNR == 1 { after_comment = 0 }

@@ -11,6 +11,7 @@ exists() {  # NAME of a test or of a suite
 status=0
 while IFS='|' read -r test _ why; do
   found=
+  # shellcheck disable=SC2013
   for name in $(grep -oE '\b[A-Z][A-Za-z0-9]+\b' <<<"$why"); do
     if exists "$name"; then found=$name; fi
   done
