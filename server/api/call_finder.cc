@@ -176,7 +176,7 @@ void CallFinder::TakeNameByte() {
   if (kArgsMark.starts_with(rest) || kCallIdMark.starts_with(rest)) return;
   if (!rest.starts_with(kArgsMark)) return GiveUp();
   rest.remove_prefix(kArgsMark.size());
-  rest.remove_prefix(std::min(rest.find_first_not_of(" \t\r\n"), rest.size()));
+  rest = SkipJsonSpace(rest);
   if (rest.empty()) return;
   if (rest != "{") return GiveUp();
   fields_.BeginArguments(name, held_.size() - 1);

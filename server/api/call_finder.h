@@ -34,7 +34,8 @@ class CallFinder {
   struct Options {
     bool takes_bare = true;          // Objects without an opening may be calls.
     bool stops_at_arguments = true;  // Others write the arguments; see is_found().
-    const CallForm* form = nullptr;  // Which calls may have, too.
+    // Calls in this form are found as well; null: only those that need no CallForm.
+    const CallForm* form = nullptr;
   };
 
   // `use` must outlive it.

@@ -155,8 +155,11 @@ Match TakeLiteral(std::string_view literal, std::string_view& text) {
   std::string_view rest = text;
   for (const char expected : literal) {
     if (IsJsonSpace(expected)) continue;
-    rest = {std::ranges::find_if_not(rest, expected == '#' ? IsIdCharacter : IsJsonSpace),
-            rest.end()};
+    if (expected == '#') {
+      rest = {std::ranges::find_if_not(rest, IsIdCharacter), rest.end()};
+    } else {
+      rest = SkipJsonSpace(rest);
+    }
     if (rest.empty()) return Match::kPerhaps;
     if (expected == '#') continue;
     if (rest.front() != expected) return Match::kNo;
@@ -167,7 +170,7 @@ Match TakeLiteral(std::string_view literal, std::string_view& text) {
 }
 
 std::string_view TrimSpace(std::string_view text) {
-  text = {std::ranges::find_if_not(text, IsJsonSpace), text.end()};
+  text = SkipJsonSpace(text);
   while (!text.empty() && IsJsonSpace(text.back())) text.remove_suffix(1);
   return text;
 }

@@ -20,8 +20,9 @@ enum class ArgumentStyle : uint8_t {
 //
 //   section_open call_open NAME name_end ARGUMENTS call_close separator call_open … section_close
 //
-// White space in these texts is what the model is made to write; when calls are read, there may be
-// more or less of it. A '#' is a number, or another id, of the call.
+// A model that must call is made to write the white space of these texts; when calls are read,
+// there may be more or less of it. In the place of a '#' stands the number of the call, or another
+// id of it.
 struct CallForm {
   std::string_view id;  // For tests and notices.
   ArgumentStyle style = ArgumentStyle::kJson;
@@ -43,6 +44,12 @@ struct CallForm {
   bool has_channels = false;
   bool has_cdata = false;  // A text may stand between <![CDATA[ and ]]>.
 
+  // Whether arguments stand in braces, and end with these and not with call_close.
+  bool has_braces() const {
+    return style == ArgumentStyle::kJson || style == ArgumentStyle::kBraces;
+  }
+  // What the first call begins with.
+  std::string_view first_opening() const { return section_open.empty() ? call_open : section_open; }
   // What is written before the name of the first call.
   std::string Opening() const;
 };
@@ -54,8 +61,8 @@ std::span<const CallForm> CallForms();
 
 enum class Match : uint8_t { kNo, kPerhaps, kYes };
 
-// Compares `literal` with the beginning of the text, white space in either aside. kPerhaps: the
-// text ends before the literal does. If kYes, `text` becomes the rest.
+// Whether the text begins with `literal`; white space in either does not count. kPerhaps: the text
+// ends before the literal does. After kYes, `text` is what follows the literal.
 Match TakeLiteral(std::string_view literal, std::string_view& text);
 
 std::string_view TrimSpace(std::string_view text);

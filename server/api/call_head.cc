@@ -1,18 +1,10 @@
 #include "server/api/call_head.h"
 
-#include <algorithm>
-#include <optional>
-
 #include "server/api/harmony.h"
 #include "server/api/json_scanner.h"
 
 namespace cria::server {
 namespace {
-
-bool IsNameCharacter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-         c == '-' || c == '.' || c == ':' || c == '/';
-}
 
 class HeadReader {
  public:
@@ -66,7 +58,7 @@ class HeadReader {
   // Reads the name, and what stands behind it.
   CallHead ReadName() {
     head_.begin = position();
-    rest_ = {std::ranges::find_if_not(rest_, IsJsonSpace), rest_.end()};
+    rest_ = SkipJsonSpace(rest_);
     if (rest_.empty()) return End(form_.is_certain ? Next::kName : Next::kPerhaps);
     bool may_be_name = false;
     std::string_view name;
@@ -92,16 +84,14 @@ class HeadReader {
   Match TakeNameEnd(std::string_view& after) const {
     const Match match = TakeLiteral(form_.name_end, after);
     if (match != Match::kYes) return match;
-    const bool has_brace =
-        form_.style == ArgumentStyle::kJson || form_.style == ArgumentStyle::kBraces;
-    if (has_brace) {
-      after = {std::ranges::find_if_not(after, IsJsonSpace), after.end()};
+    if (form_.has_braces()) {
+      after = SkipJsonSpace(after);
       if (after.empty()) return Match::kPerhaps;
       return after.front() == '{' ? Match::kYes : Match::kNo;
     }
     if (!TrimSpace(form_.name_end).empty()) return Match::kYes;
     if (after.empty()) return Match::kPerhaps;
-    return IsNameCharacter(after.front()) ? Match::kNo : Match::kYes;
+    return IsToolNameCharacter(after.front()) ? Match::kNo : Match::kYes;
   }
 
   const CallForm& form_;
@@ -115,8 +105,7 @@ class HeadReader {
 
 bool MayBeginHead(const CallForm& form, char byte) {
   if (form.has_channels) return byte == '<';
-  const std::string_view opening = form.section_open.empty() ? form.call_open : form.section_open;
-  return opening.front() == byte;
+  return form.first_opening().starts_with(byte);
 }
 
 CallHead ReadCallHead(const CallForm& form, const ToolUse& use, CallPlace place,

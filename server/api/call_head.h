@@ -15,7 +15,7 @@ namespace cria::server {
 struct CallHead {
   enum class Next : uint8_t {
     kNoCall,
-    kPerhaps,    // It is none so far, and may become one.
+    kPerhaps,    // More text is needed to say whether it is the head of a call.
     kName,       // The opening is complete, and the name of a tool must follow: it is certain.
     kArguments,  // The arguments begin.
   };
@@ -36,7 +36,8 @@ inline constexpr size_t kMaxCallHeadBytes = 512;
 
 // Whether the byte may begin the head of a call in a text.
 bool MayBeginHead(const CallForm& form, char byte);
-// Reads text whose last byte is the first one of which it is not known what it is.
+// Reads the head with which the text begins. The text grows by one byte from call to call, so that
+// what follows the head is one byte at most.
 CallHead ReadCallHead(const CallForm& form, const ToolUse& use, CallPlace place,
                       std::string_view text);
 

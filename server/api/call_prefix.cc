@@ -30,10 +30,6 @@ bool IsLanguageCharacter(char c) {
          c == '-' || c == '+';
 }
 
-std::string_view WithoutSpace(std::string_view text) {
-  return {std::ranges::find_if_not(text, IsJsonSpace), text.end()};
-}
-
 class PrefixReader {
  public:
   PrefixReader(std::string_view text, const CallTags* last, const CallPrefixOptions& options)
@@ -60,7 +56,7 @@ class PrefixReader {
 
   // Returns whether there may be more.
   bool TakePart() {
-    rest_ = WithoutSpace(rest_);
+    rest_ = SkipJsonSpace(rest_);
     if (rest_.empty()) return End(Next::kPerhaps);
     const std::string_view closing = closes_ ? prefix_.tags.closing : std::string_view();
     if (!closing.empty() && rest_.starts_with(closing)) {
@@ -154,7 +150,7 @@ CallPrefix ReadCallPrefix(std::string_view text, const CallTags* last,
 }
 
 bool BeginsWithFence(std::string_view text) {
-  const std::string_view rest = WithoutSpace(text);
+  const std::string_view rest = SkipJsonSpace(text);
   return std::min(rest.find_first_not_of('`'), rest.size()) >= kMinFenceBytes;
 }
 

@@ -13,11 +13,7 @@ class FormFormat final : public ToolFormat {
   const CallForm* form() const override { return &form_; }
   bool goes_on() const override { return true; }
   // The arguments of the other styles end with what closes the call.
-  std::string_view closing() const override {
-    const bool ends_with_brace =
-        form_.style == ArgumentStyle::kJson || form_.style == ArgumentStyle::kBraces;
-    return ends_with_brace ? form_.call_close : "";
-  }
+  std::string_view closing() const override { return form_.has_braces() ? form_.call_close : ""; }
 
   std::optional<CallPart> NextPart(const ToolUse& use,
                                    std::span<const std::string> texts) const override {

@@ -1,14 +1,10 @@
 #include "server/api/free_section.h"
 
-#include <algorithm>
 #include <utility>
 
+#include "server/api/json_scanner.h"
+
 namespace cria::server {
-namespace {
-
-constexpr std::string_view kAnswerSpace = " \t\r\n";
-
-}  // namespace
 
 FreeSection::FreeSection(const AnswerSetup& setup, AnswerForm& form, AnswerCalls& calls,
                          AnswerListener& listener)
@@ -111,9 +107,7 @@ void FreeSection::PassText(std::string_view text) {
 }
 
 void FreeSection::PassPart(AnswerPart part, std::string_view text) {
-  if (calls_.is_behind_call()) {
-    text.remove_prefix(std::min(text.find_first_not_of(kAnswerSpace), text.size()));
-  }
+  if (calls_.is_behind_call()) text = SkipJsonSpace(text);
   if (text.empty()) return;
   if (form_.tools() != nullptr && form_.tools()->choice == ToolUse::Choice::kRequired) {
     return EndAnswer();

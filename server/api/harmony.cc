@@ -87,7 +87,7 @@ void HarmonyText::TakeByte(char byte) {
       part_ = held_.contains("<|channel|>analysis") ? AnswerPart::kReasoning : AnswerPart::kAnswer;
       held_.clear();
       is_in_header_ = false;
-    } else if (!MayBeHeader(WithoutLeadingSpace(held_)) || held_.size() > kMaxHeaderBytes) {
+    } else if (!MayBeHeader(WithoutLeadingSpace(held_)) || held_.size() > kMaxCallHeadBytes) {
       // A model that does not write in this form.
       is_in_header_ = false;
       PassHeld();
@@ -108,7 +108,7 @@ void HarmonyText::TakeByte(char byte) {
              !std::ranges::any_of(kHeaderMarks, begins)) {
     return PassHeld();
   }
-  // What was before the mark's message belongs to that.
+  // The text before the mark belongs to the message that ends here, so it is told as a part of it.
   if (is_in_header_ && !passed_.empty()) on_text_(part_, std::exchange(passed_, {}));
 }
 

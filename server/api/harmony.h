@@ -35,8 +35,6 @@ class HarmonyText {
   void Flush();
 
  private:
-  static constexpr size_t kMaxHeaderBytes = 512;
-
   void TakeByte(char byte);
   void PassHeld();
 

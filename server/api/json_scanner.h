@@ -1,8 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "server/api/json_bounds.h"
 
@@ -10,6 +12,11 @@ namespace cria::server {
 
 inline bool IsJsonSpace(char byte) {
   return byte == ' ' || byte == '\n' || byte == '\r' || byte == '\t';
+}
+
+// The text without white space at its beginning.
+inline std::string_view SkipJsonSpace(std::string_view text) {
+  return {std::ranges::find_if_not(text, IsJsonSpace), text.end()};
 }
 
 // Follows the text of one JSON object or list, byte by byte and in fixed memory, and tells where

@@ -16,11 +16,8 @@ namespace {
 // literal.
 bool IsToolName(std::string_view name) {
   constexpr size_t kMaxBytes = 128;
-  const auto is_name_character = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '-' || c == '.' || c == ':' || c == '/';
-  };
-  return !name.empty() && name.size() <= kMaxBytes && std::ranges::all_of(name, is_name_character);
+  return !name.empty() && name.size() <= kMaxBytes &&
+         std::ranges::all_of(name, IsToolNameCharacter);
 }
 
 Tool ReadTool(const Json& definition, const std::string& path) {
@@ -123,6 +120,11 @@ void ReadChoice(ToolUse& use, const Fields& request) {
 }
 
 }  // namespace
+
+bool IsToolNameCharacter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+         c == '-' || c == '.' || c == ':' || c == '/';
+}
 
 ToolUse ReadTools(const Fields& request) {
   ToolUse use;

@@ -32,6 +32,9 @@ struct ToolUse {
 // What a schema that cannot be enforced becomes.
 inline constexpr const char* kAnyObjectSchema = R"({"type":"object"})";
 
+// Whether the name of a tool may have the character.
+bool IsToolNameCharacter(char c);
+
 // Reads OpenAI's `tools`, `tool_choice` and `parallel_tool_calls`; ollama has only the first.
 ToolUse ReadTools(const Fields& request);
 
