@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "server/api/argument_grammar.h"
 #include "server/api/harmony.h"
 #include "server/api/request_error.h"
 
@@ -120,13 +119,15 @@ std::optional<StopReason> AnswerRun::RunFree(const SectionBegin& begin) {
 }
 
 // The prompt has begun the first message.
-std::string AnswerRun::BeginOfMessage(size_t at, std::string_view text) const {
-  if (!setup_.has_channels) return "";
-  return std::string(at > 0 ? kHarmonyTurn : "") + std::string(text);
+std::string AnswerRun::BeginOfMessage(size_t at) const {
+  return std::string(setup_.has_channels && at > 0 ? kHarmonyTurn : "");
 }
 
+bool AnswerRun::may_call_again() const { return setup_.format->goes_on() && calls_.may_go_on(); }
+
 std::optional<StopReason> AnswerRun::RunShaped(const SectionBegin& begin) {
-  const std::string forced = begin.forced + BeginOfMessage(begin.at, kHarmonyFinal);
+  const std::string forced = begin.forced + BeginOfMessage(begin.at) +
+                             std::string(setup_.has_channels ? kHarmonyFinal : "");
   if (const auto ended = text_.MoveTo(begin.at, forced)) return ended;
   const AnswerShape& shape = setup_.options.shape;
   form_.Constrain(shape);
@@ -152,20 +153,19 @@ std::optional<StopReason> AnswerRun::RunCall(const SectionBegin& begin) {
     at = text_.text().size();
     forced.clear();
   }
-  if (!setup_.format->goes_on() || !calls_.may_go_on()) return StopReason::kStopToken;
+  if (!may_call_again()) return StopReason::kStopToken;
   free_.GoToCallEnd();
   next_ = {.at = at, .forced = std::string(setup_.format->closing())};
   return std::nullopt;
 }
 
-// Both the name and the arguments are constrained, one after the other.
+// The constraint is first that of the name, and then that of the tool's arguments.
 std::optional<StopReason> AnswerRun::RunFormCall(const SectionBegin& begin, const CallForm& form) {
-  const std::string opening = begin.is_opened       ? ""
-                              : setup_.has_channels ? BeginOfMessage(begin.at, form.Opening())
-                                                    : form.Opening();
+  const CallPart name = *setup_.format->NextPart(*form_.tools(), {});
+  const std::string opening = begin.is_opened ? "" : BeginOfMessage(begin.at) + name.forced;
   if (const auto ended = text_.MoveTo(begin.at, begin.forced + opening)) return ended;
-  form_.Constrain({AnswerShape::Kind::kGrammar, NameGrammar(*form_.tools()), "tools"});
-  call_.BeginPart(CallPart::Content::kName);
+  form_.Constrain(name.shape);
+  call_.BeginPart(name.content);
   const StopReason named = text_.Generate(call_);
   if (named != StopReason::kStopToken) return named;
   const Tool& tool = form_.ToolOf(text_.text());
@@ -175,7 +175,7 @@ std::optional<StopReason> AnswerRun::RunFormCall(const SectionBegin& begin, cons
   arguments_.BeginCall(tool, &form);
   const StopReason reason = text_.Generate(arguments_);
   if (!arguments_.has_ended()) return reason;
-  if (arguments_.is_last() || !calls_.may_go_on()) return StopReason::kStopToken;
+  if (arguments_.is_last() || !may_call_again()) return StopReason::kStopToken;
   free_.GoToCallEnd();
   next_ = {.at = arguments_.next()->at, .forced = std::string(setup_.format->closing())};
   return std::nullopt;

@@ -45,8 +45,10 @@ class AnswerRun {
   std::optional<StopReason> RunCall(const SectionBegin& begin);
   std::optional<StopReason> RunFormCall(const SectionBegin& begin, const CallForm& form);
   std::optional<StopReason> RunArguments(const SectionBegin& begin);
-  // What begins a message of Harmony before this text, at a place of the last section's.
-  std::string BeginOfMessage(size_t at, std::string_view text) const;
+  // What begins a message of Harmony at a place of the last section's text.
+  std::string BeginOfMessage(size_t at) const;
+  // Whether the answer goes on behind a call that was required.
+  bool may_call_again() const;
   FinishReason ReasonOf(StopReason reason) const;
 
   const AnswerSetup& setup_;
