@@ -33,8 +33,17 @@ Status AnswerForm::SetArguments(const Tool& tool, const CallForm* form, Extent e
         {.kind = is_whole ? Kind::kJsonSchema : Kind::kJsonSchemaAtBegin, .text = tool.parameters});
   }
   const std::string grammar =
-      is_whole ? ArgumentGrammar(*form, tool) : ArgumentGrammarAtBegin(*form, tool);
+      std::string("root ::= arguments") + (is_whole ? "\n" : " .*\n") + ArgumentRules(*form, tool);
   return setup_.constraint->Set({.kind = Kind::kGbnf, .text = grammar});
+}
+
+Status AnswerForm::CheckTool(const Tool& tool) {
+  const CallForm* const form = setup_.format->form();
+  // A grammar leaves out what it cannot enforce of a schema.
+  if (form != nullptr && form->style != ArgumentStyle::kJson) {
+    CRIA_RETURN_IF_ERROR(Set(ArgumentsShape(tool)));
+  }
+  return SetArguments(tool, form, Extent::kBegin);
 }
 
 bool AnswerForm::Accepts(std::string_view text) {
@@ -105,8 +114,7 @@ void AnswerForm::ChooseTools() {
 // A schema that cannot be enforced is shown to the model all the same; its calls are then objects.
 void AnswerForm::LoosenTools() {
   for (Tool& tool : tools_->tools) {
-    Status status = Set(ArgumentsShape(tool));
-    if (status) status = SetArguments(tool, setup_.format->form(), Extent::kBegin);
+    const Status status = CheckTool(tool);
     if (status) continue;
     if (tool.is_strict) {
       throw RequestError(400,

@@ -42,6 +42,8 @@ class AnswerForm {
   void CheckShape();
   Status Set(const AnswerShape& shape);
   Status SetArguments(const Tool& tool, const CallForm* form, Extent extent);
+  // Whether the arguments of calls of the tool can be enforced. Sets the constraint.
+  Status CheckTool(const Tool& tool);
 
   const AnswerSetup& setup_;
   std::optional<ToolUse> tools_;

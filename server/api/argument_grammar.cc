@@ -1,20 +1,13 @@
 #include "server/api/argument_grammar.h"
 
-#include <algorithm>
-#include <vector>
+#include <string>
+#include <string_view>
 
 #include "core/format.h"
 #include "server/api/tool_format.h"
 
 namespace cria::server {
 namespace {
-
-// Without "root ::= ", with which it begins.
-std::string GrammarOf(const CallForm& form, const Tool& tool) {
-  const Json schema = TryReadJson(tool.parameters).value_or(Json::object());
-  return form.style == ArgumentStyle::kTagged ? TaggedGrammar(form, schema)
-                                              : LiteralGrammar(form, schema);
-}
 
 // A class of all characters but these.
 std::string OtherThan(std::string_view characters) {
@@ -28,12 +21,10 @@ std::string OtherThan(std::string_view characters) {
 
 }  // namespace
 
-std::string ArgumentGrammar(const CallForm& form, const Tool& tool) {
-  return "root ::= arguments\n" + GrammarOf(form, tool);
-}
-
-std::string ArgumentGrammarAtBegin(const CallForm& form, const Tool& tool) {
-  return "root ::= arguments .*\n" + GrammarOf(form, tool);
+std::string ArgumentRules(const CallForm& form, const Tool& tool) {
+  const Json schema = TryReadJson(tool.parameters).value_or(Json::object());
+  return form.style == ArgumentStyle::kTagged ? TaggedRules(form, schema)
+                                              : LiteralRules(form, schema);
 }
 
 std::string NameGrammar(const ToolUse& use) {

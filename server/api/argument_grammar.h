@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "server/api/call_form.h"
 #include "server/api/json_body.h"
@@ -8,13 +9,11 @@
 
 namespace cria::server {
 
-// A grammar, in GBNF, of the arguments of a call in a form other than kJson, as they stand behind
-// the name. Parameters come in the order of the tool's schema (in kBraces, in that of the
-// alphabet). Values of kTagged match their schemas, texts as far as `enum` goes; in the other
-// styles they match type, enum, properties, required and items.
-std::string ArgumentGrammar(const CallForm& form, const Tool& tool);
-// The same, and then any text.
-std::string ArgumentGrammarAtBegin(const CallForm& form, const Tool& tool);
+// Rules of GBNF, of which `arguments` matches the arguments of a call, in a form other than kJson,
+// as they stand behind the name. Parameters come in the order of the tool's schema (in kBraces, in
+// that of the alphabet). Values of kTagged match their schemas, texts as far as `enum` goes; in the
+// other styles they match type, enum, properties, required and items.
+std::string ArgumentRules(const CallForm& form, const Tool& tool);
 
 // A grammar of the names of the tools.
 std::string NameGrammar(const ToolUse& use);
@@ -27,7 +26,7 @@ std::string GrammarLiteral(std::string_view text);
 // belongs to it.
 std::string TextRules(std::string_view name, std::string_view closing);
 
-std::string TaggedGrammar(const CallForm& form, const Json& schema);
-std::string LiteralGrammar(const CallForm& form, const Json& schema);
+std::string TaggedRules(const CallForm& form, const Json& schema);
+std::string LiteralRules(const CallForm& form, const Json& schema);
 
 }  // namespace cria::server

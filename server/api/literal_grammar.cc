@@ -27,7 +27,7 @@ class LiteralGrammarWriter {
   }
 
  private:
-  // What is deeper, or behind so many rules, is any value.
+  // A value that is nested more deeply, or comes when the rules are this long, may be any value.
   static constexpr size_t kMaxDepth = 8;
   static constexpr size_t kMaxBytes = size_t{1} << 14;
 
@@ -91,7 +91,10 @@ class LiteralGrammarWriter {
     if (type == "boolean") return Words({"true", "false"});
     if (type == "null") return Words({"null"});
     if (type == "array") {
-      const std::string item = Value(schema.value("items", Json()), depth + 1);
+      // It stands there twice, and so would everything that is in it.
+      const std::string item = Format("i{}", num_rules_++);
+      const std::string value = Value(schema.value("items", Json()), depth + 1);
+      rules_ += Format("{} ::= {}\n", item, value);
       return Format("( \"[\" ( {} ( comma {} )* )? \"]\" )", item, item);
     }
     if (type == "object" && schema.contains("properties")) {
@@ -101,8 +104,10 @@ class LiteralGrammarWriter {
     return "any";
   }
 
-  // What stands between the braces of an object, or between the parentheses of a call. There is a
-  // rule for what follows each member, and one for the same if no member has come before.
+  // Returns the rule of what stands between the braces of an object, or between the parentheses of
+  // a call. For each property, there are two rules of the members from it on: the one that ends
+  // with f is used if they are the first ones, and the one that ends with n behind others, from
+  // which a comma separates them.
   std::string Members(const Json& schema, const std::string& colon, size_t depth) {
     const auto found = schema.find("properties");
     if (found == schema.end() || !found->is_object()) {
@@ -117,8 +122,7 @@ class LiteralGrammarWriter {
     if (!is_python_) std::ranges::sort(names);
     const std::string rule = Format("m{}-", num_rules_++);
     for (size_t i = 0; i < names.size(); ++i) {
-      const bool is_required = schema.contains("required") && schema["required"].is_array() &&
-                               std::ranges::contains(schema["required"], Json(names[i]));
+      const bool is_required = IsRequired(schema, names[i]);
       const bool has_quotes = is_python_ && depth > 0;
       const std::string member = (has_quotes ? Text(names[i]) : GrammarLiteral(names[i])) + " " +
                                  colon + " " + Value((*found)[names[i]], depth);
@@ -141,7 +145,7 @@ class LiteralGrammarWriter {
 
 }  // namespace
 
-std::string LiteralGrammar(const CallForm& form, const Json& schema) {
+std::string LiteralRules(const CallForm& form, const Json& schema) {
   return LiteralGrammarWriter(form, schema).Write();
 }
 

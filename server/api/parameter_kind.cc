@@ -1,7 +1,8 @@
 #include "server/api/parameter_kind.h"
 
 #include <algorithm>
-#include <array>
+#include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace cria::server {
@@ -14,12 +15,14 @@ ParameterKind KindOfValues(const Json& values) {
   return all ? ParameterKind::kText : none ? ParameterKind::kValue : ParameterKind::kEither;
 }
 
-ParameterKind KindWithin(const Json& schema, const Json& root, size_t depth) {
-  constexpr size_t kMaxDepth = 16;
-  if (!schema.is_object() || depth > kMaxDepth) return ParameterKind::kEither;
+// `num_visits` counts the schemas that are looked at: options that refer to each other would
+// otherwise be followed in every order.
+ParameterKind KindWithin(const Json& schema, const Json& root, size_t& num_visits) {
+  constexpr size_t kMaxVisits = 256;
+  if (!schema.is_object() || ++num_visits > kMaxVisits) return ParameterKind::kEither;
   if (const auto reference = schema.find("$ref"); reference != schema.end()) {
     const Json* const target = FollowReference(*reference, root);
-    return target == nullptr ? ParameterKind::kEither : KindWithin(*target, root, depth + 1);
+    return target == nullptr ? ParameterKind::kEither : KindWithin(*target, root, num_visits);
   }
   if (const auto type = schema.find("type"); type != schema.end()) {
     if (*type == "string") return ParameterKind::kText;
@@ -38,10 +41,10 @@ ParameterKind KindWithin(const Json& schema, const Json& root, size_t depth) {
   for (const std::string_view key : {"anyOf", "oneOf"}) {
     const auto options = schema.find(key);
     if (options == schema.end() || !options->is_array() || options->empty()) continue;
-    const auto kind_of = [&](const Json& option) { return KindWithin(option, root, depth + 1); };
-    const ParameterKind first = kind_of(options->front());
-    const bool is_one =
-        std::ranges::all_of(*options, [&](const Json& option) { return kind_of(option) == first; });
+    const ParameterKind first = KindWithin(options->front(), root, num_visits);
+    const bool is_one = std::all_of(options->begin() + 1, options->end(), [&](const Json& option) {
+      return KindWithin(option, root, num_visits) == first;
+    });
     return is_one ? first : ParameterKind::kEither;
   }
   return ParameterKind::kEither;
@@ -60,6 +63,15 @@ const Json* FollowReference(const Json& reference, const Json& root) {
   }
 }
 
-ParameterKind KindOf(const Json& schema, const Json& root) { return KindWithin(schema, root, 0); }
+ParameterKind KindOf(const Json& schema, const Json& root) {
+  size_t num_visits = 0;
+  return KindWithin(schema, root, num_visits);
+}
+
+bool IsRequired(const Json& schema, std::string_view name) {
+  const auto required = schema.find("required");
+  return required != schema.end() && required->is_array() &&
+         std::ranges::contains(*required, Json(name));
+}
 
 }  // namespace cria::server

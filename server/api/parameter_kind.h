@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "server/api/json_body.h"
 
@@ -13,10 +14,13 @@ enum class ParameterKind : uint8_t {
   kEither,  // A value if it is JSON, otherwise a text.
 };
 
-// `root` is what the schema is a part of, to which its references lead.
+// `root` is the whole document that has the schema: its references lead into that.
 ParameterKind KindOf(const Json& schema, const Json& root);
 
 // What a reference to a part of the document leads to; null: nothing is found.
 const Json* FollowReference(const Json& reference, const Json& root);
+
+// Whether an object's schema requires the property.
+bool IsRequired(const Json& schema, std::string_view name);
 
 }  // namespace cria::server

@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, 7> kKnownForms = {
     kHermesOpening, kMistralOpening, kGraniteOpening, "functools[",
     "{\"name\"",    "{\\\"name\\\"", "{'name'"};
 // XML instead of JSON behind <tool_call>, as Qwen3-Coder and GLM 4.5 write it.
-constexpr std::array<std::string_view, 2> kUnknownForms = {"<function=", "<arg_key>"};
+constexpr std::array<std::string_view, 2> kXmlForms = {"<function=", "<arg_key>"};
 
 // A schema inside of a larger document refers to its own parts from the document's root.
 void MoveReferences(Json& schema, const std::string& place) {
@@ -69,7 +69,7 @@ bool KnowsCallForm(const ChatTemplate& chat_template) {
   };
   // Without either, the model is told the form of Hermes (DescribeTools).
   if (!KnowsTools(chat_template) && !source.contains("tool_calls")) return true;
-  return contains_any(kKnownForms) && !contains_any(kUnknownForms);
+  return contains_any(kKnownForms) && !contains_any(kXmlForms);
 }
 
 std::unique_ptr<ToolFormat> FindToolFormat(std::string_view template_source,
@@ -115,18 +115,9 @@ std::string CallListSchema(const ToolUse& use, std::string_view arguments_key) {
 Json SchemaOfProperty(const Json& schema, std::string_view name) {
   Json document = schema;
   MoveReferences(document, "#/$defs/arguments");
-  // In a JSON pointer, these two characters are escaped.
-  std::string pointer = "#/$defs/arguments/properties/";
-  for (const char c : name) {
-    if (c == '~') {
-      pointer += "~0";
-    } else if (c == '/') {
-      pointer += "~1";
-    } else {
-      pointer += c;
-    }
-  }
-  return {{"$ref", std::move(pointer)}, {"$defs", {{"arguments", std::move(document)}}}};
+  const Json::json_pointer place =
+      Json::json_pointer("/$defs/arguments/properties") / std::string(name);
+  return {{"$ref", "#" + place.to_string()}, {"$defs", {{"arguments", std::move(document)}}}};
 }
 
 std::optional<Json> TryReadJson(std::string_view text) {
