@@ -31,16 +31,18 @@ class LiteralsReader final : public ArgumentReader {
 
   State Take(char byte, std::string& json) override {
     text_ += byte;
-    if (text_.size() > kMaxBytes) return State::kInvalid;
-    if (quote_ != '\0') {
+    if (text_.size() > kMaxArgumentBytes) return State::kInvalid;
+    if (!quote_.empty()) {
       TakeQuotedByte(byte);
       return State::kMore;
     }
-    if (text_.ends_with(kGemmaQuote.substr(0, 3))) {
-      quote_ = '>';
-    } else if (byte == '"' || byte == '\'') {
-      quote_ = byte;
-      quote_begin_ = text_.size();
+    if (text_.ends_with(kGemmaQuote)) {
+      quote_ = kGemmaQuote;
+    } else if (byte == '\'') {
+      quote_ = "'";
+    } else if (byte == '"') {
+      // The one in the middle of <|"|> is none.
+      if (!text_.ends_with("<|\"")) quote_ = "\"";
     } else if (byte == '{' || byte == '[' || byte == '(') {
       ++depth_;
     } else if (byte == '}' || byte == ']' || byte == ')') {
@@ -53,27 +55,13 @@ class LiteralsReader final : public ArgumentReader {
   }
 
  private:
-  static constexpr size_t kMaxBytes = size_t{1} << 18;
-
-  // Inside of <|"|>…<|"|>, the quote counts as '>'.
   void TakeQuotedByte(char byte) {
-    if (quote_ == '>') {
-      const std::string_view inside = std::string_view(text_).substr(quote_begin_);
-      if (!has_opened_) {
-        has_opened_ = text_.ends_with(kGemmaQuote);
-        if (has_opened_) quote_begin_ = text_.size();
-      } else if (inside.ends_with(kGemmaQuote)) {
-        quote_ = '\0';
-        has_opened_ = false;
-      }
-      return;
-    }
     if (is_escaped_) {
       is_escaped_ = false;
-    } else if (byte == '\\') {
+    } else if (byte == '\\' && quote_ != kGemmaQuote) {
       is_escaped_ = true;
-    } else if (byte == quote_) {
-      quote_ = '\0';
+    } else if (text_.ends_with(quote_)) {
+      quote_ = {};
     }
   }
 
@@ -91,9 +79,7 @@ class LiteralsReader final : public ArgumentReader {
   const bool is_python_;
   std::string text_;
   size_t depth_ = 0;
-  char quote_ = '\0';  // What ends the text that is open.
-  size_t quote_begin_ = 0;
-  bool has_opened_ = false;  // The quote <|"|> that opens a text is complete.
+  std::string_view quote_;  // What ends the text that is open; "": none is.
   bool is_escaped_ = false;
 };
 

@@ -11,6 +11,9 @@
 
 namespace cria::server {
 
+// Longer arguments of which nothing can be passed on before their end are invalid.
+inline constexpr size_t kMaxArgumentBytes = size_t{1} << 18;
+
 // Reads the arguments of one call while they come, and makes JSON of them.
 class ArgumentReader {
  public:

@@ -127,4 +127,23 @@ size_t CountValues(const Json& value) {
 
 std::string Written(const Json& value) { return WriteJson(value); }
 
+void AppendEscaped(std::string_view text, std::string& json) {
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      json += '\\';
+      json += c;
+    } else if (c == '\n') {
+      json += "\\n";
+    } else if (c == '\r') {
+      json += "\\r";
+    } else if (c == '\t') {
+      json += "\\t";
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      json += Format("\\u00{}{}", c >> 4, "0123456789abcdef"[c & 15]);
+    } else {
+      json += c;
+    }
+  }
+}
+
 }  // namespace cria::server

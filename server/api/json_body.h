@@ -29,4 +29,7 @@ size_t CountValues(const Json& value);
 // On one line. Bytes that are not UTF-8 are replaced.
 std::string Written(const Json& value);
 
+// Appends the text as it stands between the quotes of a string of JSON.
+void AppendEscaped(std::string_view text, std::string& json);
+
 }  // namespace cria::server

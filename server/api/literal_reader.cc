@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "server/api/call_form.h"
 #include "server/api/json_bounds.h"
 #include "server/api/json_scanner.h"
 #include "server/api/tool_format.h"
@@ -31,11 +32,11 @@ class LiteralReader {
     Json object = Json::object();
     SkipSpace();
     while (!rest_.empty()) {
-      const std::string_view name = TakeWord();
-      if (name.empty() || !Take('=')) return std::nullopt;
+      const std::optional<std::string> name = TakeNameBefore('=');
+      if (!name) return std::nullopt;
       std::optional<Json> value = ReadValue(1);
-      if (!value) return std::nullopt;
-      object[name] = std::move(*value);
+      if (!value || object.size() >= kMaxJsonKeys) return std::nullopt;
+      object[*name] = std::move(*value);
       if (!Take(',') && !rest_.empty()) return std::nullopt;
       SkipSpace();
     }
@@ -43,7 +44,7 @@ class LiteralReader {
   }
 
  private:
-  void SkipSpace() { rest_ = {std::ranges::find_if_not(rest_, IsJsonSpace), rest_.end()}; }
+  void SkipSpace() { rest_ = SkipJsonSpace(rest_); }
 
   // Takes the byte, and white space around it.
   bool Take(char byte) {
@@ -52,6 +53,19 @@ class LiteralReader {
     rest_.remove_prefix(1);
     SkipSpace();
     return true;
+  }
+
+  // Takes a name without quotes, which may have any characters, and the byte that ends it.
+  std::optional<std::string> TakeNameBefore(char byte) {
+    const size_t end = rest_.find(byte);
+    if (end == rest_.npos) return std::nullopt;
+    const std::string_view name = TrimSpace(rest_.substr(0, end));
+    rest_.remove_prefix(end + 1);
+    return name.empty() ? std::nullopt : std::optional<std::string>(name);
+  }
+
+  bool BeginsWithQuote() const {
+    return rest_.starts_with('"') || rest_.starts_with('\'') || rest_.starts_with(kGemmaQuote);
   }
 
   std::string_view TakeWord() {
@@ -66,9 +80,7 @@ class LiteralReader {
     if (rest_.empty() || depth > kMaxJsonDepth) return std::nullopt;
     if (Take('{')) return ReadObject(depth);
     if (Take('[')) return ReadList(depth);
-    if (rest_.front() == '"' || rest_.front() == '\'' || rest_.starts_with(kGemmaQuote)) {
-      return ReadText();
-    }
+    if (BeginsWithQuote()) return ReadText();
     return ReadWord();
   }
 
@@ -76,7 +88,7 @@ class LiteralReader {
     Json object = Json::object();
     while (!Take('}')) {
       const std::optional<std::string> name = ReadName();
-      if (!name || !Take(':')) return std::nullopt;
+      if (!name) return std::nullopt;
       std::optional<Json> value = ReadValue(depth + 1);
       if (!value || object.size() >= kMaxJsonKeys) return std::nullopt;
       object[*name] = std::move(*value);
@@ -85,11 +97,11 @@ class LiteralReader {
     return object;
   }
 
+  // Reads the name of a field, and the colon behind it.
   std::optional<std::string> ReadName() {
-    SkipSpace();
-    const std::string_view word = TakeWord();
-    if (!word.empty()) return std::string(word);
-    return ReadText();
+    if (!BeginsWithQuote()) return TakeNameBefore(':');
+    std::optional<std::string> name = ReadText();
+    return Take(':') ? std::move(name) : std::nullopt;
   }
 
   std::optional<Json> ReadList(size_t depth) {
@@ -112,7 +124,6 @@ class LiteralReader {
       rest_.remove_prefix(end + kGemmaQuote.size());
       return text;
     }
-    if (rest_.empty() || (rest_.front() != '"' && rest_.front() != '\'')) return std::nullopt;
     const char quote = rest_.front();
     // JSON reads the escapes: quotes and line ends are made those of JSON.
     std::string json = "\"";
@@ -140,16 +151,8 @@ class LiteralReader {
         json += "\\\\";
         --at;
       }
-    } else if (c == '"') {
-      json += "\\\"";
-    } else if (c == '\n') {
-      json += "\\n";
-    } else if (c == '\t') {
-      json += "\\t";
-    } else if (c == '\r') {
-      json += "\\r";
     } else {
-      json += c;
+      AppendEscaped(std::string_view(&c, 1), json);
     }
   }
 

@@ -1,14 +1,13 @@
 // Arguments whose parameters stand between marks.
 
 #include <algorithm>
-#include <array>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
-#include "core/format.h"
 #include "server/api/argument_reader.h"
 #include "server/api/json_body.h"
-#include "server/api/json_scanner.h"
 #include "server/api/literal_reader.h"
 #include "server/api/parameter_kind.h"
 #include "server/api/tool_format.h"
@@ -27,26 +26,6 @@ size_t BegunBytes(std::string_view text, std::string_view mark) {
   return 0;
 }
 
-// The characters between the quotes of a string of JSON.
-void AppendEscaped(std::string_view text, std::string& json) {
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      json += '\\';
-      json += c;
-    } else if (c == '\n') {
-      json += "\\n";
-    } else if (c == '\r') {
-      json += "\\r";
-    } else if (c == '\t') {
-      json += "\\t";
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      json += Format("\\u00{}{}", c >> 4, "0123456789abcdef"[c & 15]);
-    } else {
-      json += c;
-    }
-  }
-}
-
 class TaggedReader final : public ArgumentReader {
  public:
   TaggedReader(const CallForm& form, const Tool& tool)
@@ -57,7 +36,7 @@ class TaggedReader final : public ArgumentReader {
   }
 
   State Take(char byte, std::string& json) override {
-    if (held_.size() >= kMaxBytes) return State::kInvalid;
+    if (held_.size() >= kMaxArgumentBytes) return State::kInvalid;
     held_ += byte;
     switch (place_) {
       case Place::kBetween:
@@ -72,7 +51,6 @@ class TaggedReader final : public ArgumentReader {
   }
 
  private:
-  static constexpr size_t kMaxBytes = size_t{1} << 18;
   static constexpr size_t kMaxNameBytes = 256;
 
   enum class Place : uint8_t { kBetween, kName, kValue };
@@ -100,11 +78,17 @@ class TaggedReader final : public ArgumentReader {
     json += is_first_ ? "{" : ", ";
     is_first_ = false;
     json += Written(name) + ": ";
-    const Json properties = schema_.value("properties", Json::object());
-    kind_ = properties.contains(name) ? KindOf(properties[name], schema_) : ParameterKind::kEither;
+    kind_ = KindOfParameter(name);
     GoTo(Place::kValue);
     is_line_read_ = is_begun_ = is_cdata_ = has_quote_ = false;
     return State::kMore;
+  }
+
+  ParameterKind KindOfParameter(const std::string& name) const {
+    const auto properties = schema_.find("properties");
+    if (properties == schema_.end()) return ParameterKind::kEither;
+    const auto schema = properties->find(name);
+    return schema == properties->end() ? ParameterKind::kEither : KindOf(*schema, schema_);
   }
 
   void TakeValue(std::string& json) {
@@ -171,8 +155,10 @@ class TaggedReader final : public ArgumentReader {
   std::string held_;
   bool is_first_ = true;  // No parameter has come.
   ParameterKind kind_ = ParameterKind::kEither;
-  bool is_line_read_ = false;  // The line end before a value, or that there is none.
-  bool is_begun_ = false;      // What stands before the value is read.
+  // Whether the first byte behind the name's end was read, which may be a line end that is no part
+  // of the value.
+  bool is_line_read_ = false;
+  bool is_begun_ = false;  // What stands before the value is read.
   bool is_cdata_ = false;
   bool has_quote_ = false;
 };

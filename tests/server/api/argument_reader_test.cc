@@ -114,7 +114,12 @@ TEST(LiteralArgumentsTest, BracesOfGemma) {
   EXPECT_EQ(ReadArguments("call-braces", "{}"), "{}");
   EXPECT_EQ(ReadArguments("call-braces", R"({"text": "a", "count": 2})"),
             R"({"text":"a","count":2})");
+  EXPECT_EQ(ReadArguments("call-braces", R"({größe:1, x y : 2, <|"|>a:b<|"|>:3})"),
+            R"({"größe":1,"x y":2,"a:b":3})");
+  EXPECT_EQ(ReadArguments("call-braces", R"({text:<|"|><|"|>,any:"<|"})"),
+            R"({"text":"","any":"<|"})");
   EXPECT_EQ(ReadArguments("call-braces", "{text}"), "invalid");
+  EXPECT_EQ(ReadArguments("call-braces", "{ :1}"), "invalid");
   EXPECT_EQ(ReadArguments("call-braces", R"({text:<|"|>abc)"), "more");
 }
 
@@ -124,7 +129,11 @@ TEST(LiteralArgumentsTest, KeywordsOfPython) {
       R"({"text":"a (b) \"c\"","count":-1,"flag":null,"list":["p","q"]})");
   EXPECT_EQ(ReadArguments("python-list", R"(text="it's \"so\"\n", map={'x': True}))"),
             R"({"text":"it's \"so\"\n","map":{"x":true}})");
+  EXPECT_EQ(ReadArguments("python-list", "größe=1, x y = 2, a[b]=3)"),
+            R"({"größe":1,"x y":2,"a[b]":3})");
+  EXPECT_EQ(ReadArguments("python-list", "text='\x01 \n')"), R"({"text":"\u0001 \n"})");
   EXPECT_EQ(ReadArguments("python-list", ")"), "{}");
+  EXPECT_EQ(ReadArguments("python-list", "=1)"), "invalid");
   EXPECT_EQ(ReadArguments("python-list", "1)"), "invalid");
   EXPECT_EQ(ReadArguments("python-list", "a=1"), "more");
   EXPECT_EQ(ReadArguments("python-list", "a=f(1))"), "invalid");

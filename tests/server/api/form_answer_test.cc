@@ -108,7 +108,7 @@ TEST(FormAnswerTest, ReasoningComesBeforeCalls) {
   }
 }
 
-// The model would write text in place of an integer, and a parameter that there is not.
+// The model would write Q in place of an integer.
 TEST(FormAnswerTest, ArgumentsMatchTheSchemaWithAuto) {
   const ToolUse tools = TestTools();
   for (const FormText& text : FormTexts()) {
@@ -151,9 +151,51 @@ TEST(FormAnswerTest, MentionedMarksStayText) {
   const ToolUse tools = TestTools();
   for (const FormText& text : FormTexts()) {
     const CallForm& form = FormOf(text.id);
-    const std::string mark(form.section_open.empty() ? form.call_open : form.section_open);
+    const std::string mark(form.first_opening());
     const std::string mention = "Write " + mark.substr(0, mark.size() / 2) + " to call.";
     EXPECT_EQ(TellAnswer(form, mention, tools).answer, mention);
+  }
+}
+
+ToolUse RequiredTool(const Json& parameters) {
+  const Json request = {
+      {"tools", Json::array({{{"type", "function"},
+                              {"function", {{"name", "write"}, {"parameters", parameters}}}}})},
+      {"tool_choice", "required"}};
+  return ReadTools(Fields(request));
+}
+
+TEST(FormAnswerTest, NamesOfParametersMayHaveAnyLetters) {
+  const ToolUse tools = RequiredTool(Json::parse(R"({"type": "object", "properties": {
+      "größe": {"type": "integer"}, "x y": {"type": "integer"}},
+      "required": ["größe", "x y"]})"));
+  const std::string told = R"(write({"größe":1,"x y":2}))";
+  EXPECT_EQ(TellAnswer(FormOf("python-list"),
+                       "<|tool_call_start|>[write(größe=1, x y=2)]<|tool_call_end|>", tools)
+                .calls,
+            told);
+  EXPECT_EQ(
+      TellAnswer(FormOf("call-braces"), "<|tool_call>call:write{größe:1,x y:2}<tool_call|>", tools)
+          .calls,
+      told);
+  EXPECT_EQ(TellAnswer(FormOf("function-param"),
+                       "<function name=\"write\"><param name=\"größe\">1</param>"
+                       "<param name=\"x y\">2</param></function>",
+                       tools)
+                .calls,
+            told);
+}
+
+// A property is one of thirty of itself.
+TEST(FormAnswerTest, SchemasThatReferToThemselvesAreReadInAShortTime) {
+  Json options = Json::array();
+  while (options.size() < 30) options.push_back({{"$ref", "#/properties/a"}});
+  const ToolUse tools =
+      RequiredTool({{"type", "object"}, {"properties", {{"a", {{"anyOf", options}}}}}});
+  for (const FormText& text : FormTexts()) {
+    std::string call = text.time;
+    call.replace(call.find("time"), 4, "write");
+    EXPECT_EQ(TellAnswer(FormOf(text.id), call, tools).calls, "write({})") << text.id;
   }
 }
 
