@@ -1,7 +1,6 @@
 #include "server/api/call_style.h"
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -96,7 +95,7 @@ const CallForm* FindForm(const std::string& text) {
 
 // The first mark of a form, such as <|tool_call_start|>.
 std::string_view FirstMark(const CallForm& form) {
-  const std::string_view opening = form.section_open.empty() ? form.call_open : form.section_open;
+  const std::string_view opening = form.first_opening();
   return opening.substr(0, opening.find('>') + 1);
 }
 
@@ -105,8 +104,7 @@ const CallForm* FindFormOfToken(const Tokenizer& tokenizer) {
   const CallForm* found = nullptr;
   for (const CallForm& form : CallForms()) {
     const std::string_view mark = FirstMark(form);
-    const bool is_shared =
-        mark == "<tool_call>" || std::ranges::count(CallForms(), mark, FirstMark) > 1;
+    const bool is_shared = std::ranges::count(CallForms(), mark, FirstMark) > 1;
     if (mark.empty() || is_shared) continue;
     const auto ids = tokenizer.Encode(mark, {.add_bos = false, .parse_special = true});
     if (!ids || ids->size() != 1) continue;
@@ -123,19 +121,19 @@ CallStyle FindCallStyle(const ChatTemplate& chat_template, const Tokenizer* toke
   // Without tools, the model is told the form of Hermes.
   if (!style.knows_tools && !chat_template.source().contains("tool_calls")) return style;
   bool writes_calls = false;
-  for (const int variant : {0, 1, 2, 3}) {
-    const bool has_text = (variant & 1) != 0;
-    const bool has_no_content = (variant & 2) != 0;
-    const auto text = RenderedCall(chat_template, has_text, has_no_content);
-    if (!text) continue;
-    writes_calls = true;
-    if (!IsFound(*text, nullptr)) {
-      style.form = FindForm(*text);
-      if (style.form == nullptr) continue;
+  for (const bool has_no_content : {false, true}) {
+    for (const bool has_text : {false, true}) {
+      const auto text = RenderedCall(chat_template, has_text, has_no_content);
+      if (!text) continue;
+      writes_calls = true;
+      if (!IsFound(*text, nullptr)) {
+        style.form = FindForm(*text);
+        if (style.form == nullptr) continue;
+      }
+      style.wants_text_arguments = has_text;
+      style.wants_no_content = has_no_content;
+      return style;
     }
-    style.wants_text_arguments = has_text;
-    style.wants_no_content = has_no_content;
-    return style;
   }
   style.is_known = !writes_calls && KnowsCallForm(chat_template);
   if (!style.is_known && !writes_calls && tokenizer != nullptr) {

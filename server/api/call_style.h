@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "server/api/call_form.h"
 #include "server/api/tool_format.h"
@@ -14,13 +15,15 @@ struct CallStyle {
   // Whether the template shows the model what tools there are; otherwise they are described in a
   // system message (DescribeTools).
   bool knows_tools = false;
-  // Whether the form of the calls that the template shows, if it shows any, is one that is found.
+  // Whether calls in the model's form are found. False also if neither the template nor the
+  // vocabulary shows a form.
   bool is_known = true;
   // Null: calls are JSON objects with a name (CallPrefix).
   const CallForm* form = nullptr;
   // The template wants the arguments of earlier calls as JSON in a string.
   bool wants_text_arguments = false;
-  // It writes calls only of messages whose content is none, and not an empty text.
+  // The template writes the calls of a message only if its content is none; an empty text will not
+  // do.
   bool wants_no_content = false;
 };
 

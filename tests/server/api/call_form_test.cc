@@ -6,40 +6,18 @@
 
 #include <string>
 
-#include "server/api/call_finder.h"
 #include "server/api/form_texts.h"
 #include "server/api/scripted_answer.h"
 
 namespace cria::server {
 namespace {
 
-// What the finder tells of a text that comes in two pieces, divided at `at`, or byte by byte: text
-// as it is, and calls as add({"a": 1}).
-std::string TextAndCalls(const CallForm& form, std::string_view text, size_t at) {
-  const ToolUse tools = TestTools();
-  std::string told;
-  CallFinder finder(tools, {.stops_at_arguments = false, .form = &form},
-                    {.on_text = [&](std::string_view piece) { told += piece; },
-                     .on_call =
-                         [&](const ToolCall& call) {
-                           const Json arguments = Json::parse(call.arguments);
-                           told += call.name + "(" + arguments.dump() + ")";
-                           return true;
-                         }});
-  if (at == text.npos) {
-    for (const char byte : text) finder.Append(std::string_view(&byte, 1));
-  } else {
-    finder.Append(text.substr(0, at));
-    finder.Append(text.substr(at));
-  }
-  finder.Flush();
-  return told;
-}
-
 void ExpectTold(const CallForm& form, const std::string& text, const std::string& expected) {
-  EXPECT_EQ(TextAndCalls(form, text, text.npos), expected) << form.id << ": " << text;
+  const ToolUse tools = TestTools();
+  EXPECT_EQ(FindInText(tools, &form, text).all, expected) << form.id << ": " << text;
   for (size_t at = 0; at < text.size(); ++at) {
-    ASSERT_EQ(TextAndCalls(form, text, at), expected) << form.id << " at " << at << ": " << text;
+    ASSERT_EQ(FindInText(tools, &form, text, at).all, expected)
+        << form.id << " at " << at << ": " << text;
   }
 }
 

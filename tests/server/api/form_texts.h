@@ -5,7 +5,9 @@
 #include <string_view>
 #include <vector>
 
+#include "server/api/call_finder.h"
 #include "server/api/call_form.h"
+#include "server/api/json_body.h"
 
 namespace cria::server {
 
@@ -122,6 +124,37 @@ inline const CallForm& FormOf(std::string_view id) {
     if (form.id == id) return form;
   }
   throw std::out_of_range("no such form");
+}
+
+// What is found in a text, with calls as add({"a":1}).
+struct FoundInText {
+  std::string all;  // The text, and the calls in their places.
+  std::string calls;
+};
+
+// What a finder that waits for the ends of calls tells of a text that comes in two pieces, divided
+// at `at`, or byte by byte. `form` may be null.
+inline FoundInText FindInText(const ToolUse& tools, const CallForm* form, std::string_view text,
+                              size_t at = std::string_view::npos) {
+  FoundInText found;
+  CallFinder finder(tools, {.stops_at_arguments = false, .form = form},
+                    {.on_text = [&](std::string_view piece) { found.all += piece; },
+                     .on_call =
+                         [&](const ToolCall& call) {
+                           const std::string told =
+                               call.name + "(" + Json::parse(call.arguments).dump() + ")";
+                           found.all += told;
+                           found.calls += told;
+                           return true;
+                         }});
+  if (at == text.npos) {
+    for (const char byte : text) finder.Append(std::string_view(&byte, 1));
+  } else {
+    finder.Append(text.substr(0, at));
+    finder.Append(text.substr(at));
+  }
+  finder.Flush();
+  return found;
 }
 
 }  // namespace cria::server

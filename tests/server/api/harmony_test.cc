@@ -5,7 +5,6 @@
 
 #include <string>
 
-#include "server/api/call_finder.h"
 #include "server/api/form_texts.h"
 #include "server/api/scripted_answer.h"
 #include "server/api/tool_format.h"
@@ -49,20 +48,8 @@ TEST(HarmonyTextTest, OtherTextStaysAsItIs) {
   EXPECT_EQ(Divided("<|channel|>final", 5), "");
 }
 
-std::string HarmonyCalls(std::string_view text, size_t at) {
-  const ToolUse tools = TestTools();
-  std::string told;
-  CallFinder finder(tools, {.stops_at_arguments = false, .form = &FormOf("harmony")},
-                    {.on_text = [&](std::string_view piece) { told += piece; },
-                     .on_call =
-                         [&](const ToolCall& call) {
-                           told += call.name + call.arguments;
-                           return true;
-                         }});
-  finder.Append(text.substr(0, at));
-  finder.Append(text.substr(at));
-  finder.Flush();
-  return told;
+std::string FindHarmonyCalls(std::string_view text, size_t at) {
+  return FindInText(TestTools(), &FormOf("harmony"), text, at).all;
 }
 
 TEST(HarmonyHeadTest, CallsAreFoundInEveryDivision) {
@@ -71,7 +58,7 @@ TEST(HarmonyHeadTest, CallsAreFoundInEveryDivision) {
        {std::string(kAddMessage), turn + std::string(kAddMessage), std::string(kAddOfTemplate),
         turn + std::string(kAddOfTemplate)}) {
     for (size_t at = 0; at < text.size(); ++at) {
-      EXPECT_EQ(HarmonyCalls(text, at), "add{\"a\": 1, \"b\": 2}") << at << text;
+      EXPECT_EQ(FindHarmonyCalls(text, at), R"(add({"a":1,"b":2}))") << at << text;
     }
   }
 }
@@ -82,7 +69,7 @@ TEST(HarmonyHeadTest, OtherMessagesAreText) {
         "<|channel|>commentary to=functions.rhyme <|constrain|>json<|message|>{}",
         "<|channel|>commentary to=browser <|message|>{}", "write to=functions.add",
         "<|channel|>commentary to=functions.add <|message|>no JSON"}) {
-    for (size_t at = 0; at < text.size(); ++at) EXPECT_EQ(HarmonyCalls(text, at), text) << at;
+    for (size_t at = 0; at < text.size(); ++at) EXPECT_EQ(FindHarmonyCalls(text, at), text) << at;
   }
 }
 

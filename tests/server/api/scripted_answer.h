@@ -43,6 +43,40 @@ class RecordingListener final : public AnswerListener {
   mutable int left = 100'000;  // Asked so often, it wants no more.
 };
 
+inline const Vocabulary& TinyVocabulary() {
+  static const TinyModelFile file(support::SpecGqa());
+  static const ModelFile opened = file.Open();
+  return opened.vocabulary();
+}
+
+// The pieces of a tiny model, of which some control tokens become other tokens, four at most.
+struct TestPieces {
+  explicit TestPieces(const std::vector<std::string>& tokens) : vocabulary(TinyVocabulary()) {
+    const std::vector<std::string> replaced = {"<|start_header_id|>", "<|end_header_id|>",
+                                               "<|im_start|>", "<|im_end|>"};
+    types.assign(vocabulary.piece_types.begin(), vocabulary.piece_types.end());
+    for (size_t id = 0; id < types.size(); ++id) {
+      std::string piece(vocabulary.piece(id));
+      for (size_t i = 0; i < tokens.size(); ++i) {
+        if (piece != replaced.at(i)) continue;
+        piece = tokens[i];
+        types[id] = PieceType::kUserDefined;
+        break;
+      }
+      bytes.insert(bytes.end(), piece.begin(), piece.end());
+      offsets.push_back(static_cast<uint32_t>(bytes.size()));
+    }
+    vocabulary.piece_bytes = bytes;
+    vocabulary.piece_offsets = offsets;
+    vocabulary.piece_types = types;
+  }
+
+  std::vector<uint8_t> bytes;
+  std::vector<uint32_t> offsets = {0};
+  std::vector<PieceType> types;
+  Vocabulary vocabulary;
+};
+
 // A model that writes a text of the test's, as far as the constraint lets it.
 class ScriptedAnswer {
  public:
@@ -95,39 +129,6 @@ class ScriptedAnswer {
   std::string ContextText() const { return TextOf(session_.tokens()); }
 
  private:
-  // The pieces of a tiny model, of which some control tokens become other tokens.
-  struct Pieces {
-    explicit Pieces(const std::vector<std::string>& tokens) : vocabulary(TinyVocabulary()) {
-      const std::vector<std::string> replaced = {"<|start_header_id|>", "<|end_header_id|>",
-                                                 "<|im_start|>", "<|im_end|>"};
-      types.assign(vocabulary.piece_types.begin(), vocabulary.piece_types.end());
-      for (size_t id = 0; id < types.size(); ++id) {
-        std::string piece(vocabulary.piece(id));
-        for (size_t i = 0; i < tokens.size(); ++i) {
-          if (piece != replaced.at(i)) continue;
-          piece = tokens[i];
-          types[id] = PieceType::kUserDefined;
-          break;
-        }
-        bytes.insert(bytes.end(), piece.begin(), piece.end());
-        offsets.push_back(static_cast<uint32_t>(bytes.size()));
-      }
-      vocabulary.piece_bytes = bytes;
-      vocabulary.piece_offsets = offsets;
-      vocabulary.piece_types = types;
-    }
-
-    std::vector<uint8_t> bytes;
-    std::vector<uint32_t> offsets = {0};
-    std::vector<PieceType> types;
-    Vocabulary vocabulary;
-  };
-
-  static const Vocabulary& TinyVocabulary() {
-    static const TinyModelFile file(support::SpecGqa());
-    static const ModelFile opened = file.Open();
-    return opened.vocabulary();
-  }
   const Vocabulary& vocabulary() const { return pieces_.vocabulary; }
   int32_t kStop() const { return vocabulary().eos_token_id; }
 
@@ -149,7 +150,7 @@ class ScriptedAnswer {
   }
 
   const std::string text_;
-  const Pieces pieces_;
+  const TestPieces pieces_;
   const Tokenizer tokenizer_ = Unwrap(Tokenizer::Create(vocabulary()));
   const std::vector<int32_t> prompt_ = {72, 105};
   ScriptedModel model_;
