@@ -20,7 +20,6 @@
 #include "cli/serve/shutdown_signals.h"
 #include "cli/terminal/printable.h"
 #include "core/format.h"
-#include "server/api/call_style.h"
 #include "server/http/http_server.h"
 #include "server/http/service_manager.h"
 
@@ -71,19 +70,18 @@ Status RaiseDescriptorLimit(size_t max_connections) {
                      max_connections, needed, limit.rlim_max));
 }
 
-void TellPlaces(const Engine& engine, const std::vector<server::Listener>& listeners) {
+void TellPlaces(const Engine& engine, const std::vector<server::Listener>& listeners,
+                bool knows_calls) {
   std::string places;
   for (const server::Listener& listener : listeners) {
     places += (places.empty() ? "" : " and ") + listener.place;
   }
   // One text, so that who waits for the place reads all of it.
   std::string notice;
-  if (!server::FindCallStyle(engine.chat_template(), &engine.tokenizer()).is_known) {
+  if (!knows_calls) {
     notice =
-        "cria-serve: the chat template shows no form of tool calls that is known here: calls are "
-        "only "
-        "found if the model writes them as JSON with name and arguments, and others are text of "
-        "the "
+        "cria-serve: the chat template shows no form of tool calls that is known here: only calls "
+        "that are JSON objects with a name and arguments are found; others stay text of the "
         "answer\n";
   }
   std::fprintf(stderr, "cria-serve: %s, %zu tokens of context, %s, at %s\n%s",
@@ -127,7 +125,7 @@ Status Serve(ServeOptions options) {
                                                    paths.handler(), options.is_insecure));
   server->Start();
   const ShutdownSignals signals;
-  TellPlaces(*engine, server->listeners());
+  TellPlaces(*engine, server->listeners(), paths.knows_calls());
   server::TellServiceManager("READY=1");
 
   signals.Wait();

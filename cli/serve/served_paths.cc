@@ -67,6 +67,8 @@ std::vector<std::string> ServedPaths::open_paths() const {
   return paths;
 }
 
+bool ServedPaths::knows_calls() const { return parts_->api.knows_calls(); }
+
 server::HttpHandler ServedPaths::handler() {
   return [this](server::HttpRequest request, std::shared_ptr<server::HttpAnswer> answer) {
     if (const auto* const file = FindPageFile(request.path); file && request.method == "GET") {

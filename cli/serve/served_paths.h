@@ -22,6 +22,8 @@ class ServedPaths {
 
   // Paths that need no key: whether the server is alive, and the page, which asks for the key.
   std::vector<std::string> open_paths() const;
+  // See server::Api.
+  bool knows_calls() const;
   // Must not be called after this object is destroyed.
   server::HttpHandler handler();
   // Refuses what waits, and ends what runs, at the latest after `grace`.

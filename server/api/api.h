@@ -35,6 +35,9 @@ class Api {
   Api(Engine& engine, WorkQueue& work, ApiOptions options);
   ~Api();
 
+  // Whether calls of tools are found in the form that the model writes (CallStyle::is_known).
+  bool knows_calls() const;
+
   // Called by the HTTP server. Never throws.
   void Handle(HttpRequest request, std::shared_ptr<HttpAnswer> answer);
 
