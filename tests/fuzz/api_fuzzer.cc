@@ -1,6 +1,7 @@
 // Any bytes as the body of a request: reading it must end in a request or in a refusal with a
 // status of 400, whatever API it is for. Also any text as what a model writes with tools.
-// corpus/api/ has bodies to begin with; their first byte chooses what reads them.
+// corpus/api/ has bodies to begin with; their first byte chooses what reads them, and the last byte
+// of a model's text chooses the form of its calls.
 
 #include <algorithm>
 #include <cstddef>
@@ -105,7 +106,7 @@ void ReadModelText(std::string_view text) {
   for (const bool takes_bare : {true, false}) {
     for (const bool stops : {true, false}) {
       FindCalls({.takes_bare = takes_bare, .stops_at_arguments = stops}, text);
-      // The last byte chooses a form.
+      // Modulo the number of forms, the last byte is the index of one.
       const auto last = static_cast<unsigned char>(text.empty() ? 0 : text.back());
       const CallForm& form = CallForms()[last % CallForms().size()];
       FindCalls({.takes_bare = takes_bare, .stops_at_arguments = stops, .form = &form}, text);
