@@ -19,7 +19,7 @@ constexpr std::string_view kTimeCall = R"({"name": "time", "parameters": {}})";
 class FinderRun {
  public:
   explicit FinderRun(const CallFinder::Options& options)
-      : finder_(tools_, options,
+      : finder_(Tools(), options,
                 {.on_text = [this](std::string_view text) { told_ += text; },
                  .on_call =
                      [this](const ToolCall& call) {
@@ -35,7 +35,12 @@ class FinderRun {
   bool refuses = false;  // Calls are to be written anew.
 
  private:
-  const ToolUse tools_ = TestTools();
+  // They are made once: some tests read thousands of texts.
+  static const ToolUse& Tools() {
+    static const ToolUse tools = TestTools();
+    return tools;
+  }
+
   std::string told_;
   CallFinder finder_;
 };
