@@ -15,8 +15,8 @@ inline constexpr size_t kMaxGbnfBytes = 1 << 18;
 // A grammar is rules, `name ::= …`, each on one line, but that the line may end inside parentheses
 // and behind `::=` and `|`. A rule has literals "…", characters `.` and classes […], names of
 // rules, groups (…), alternatives `|`, which may be empty, and the repetitions * + ? {m} {m,}
-// {m,n}. `%json {…}` is a value that matches a JSON Schema, which is this project's own. Comments
-// begin with `#`. Escapes are \n \r \t \\ \" \[ \] \xHH \uHHHH \UHHHHHHHH.
+// {m,n}. `%json {…}`, an extension of this project, is a value that matches the JSON Schema.
+// Comments begin with `#`. Escapes are \n \r \t \\ \" \[ \] \xHH \uHHHH \UHHHHHHHH.
 //
 // Refused are tokens of a vocabulary (<…>), rules that are defined twice or not at all, and left
 // recursion. An error names the line and the column in characters, both counted from 1.
