@@ -88,9 +88,11 @@ Result<Value> MakeMessages(Context& context, std::span<const ChatMessage> messag
     Growing<Entry> fields(context);
     fields.Add(
         {Trusted(context, "role"), is_known ? Trusted(context, role) : Untrusted(context, role)});
-    Value content = Untrusted(context, message.content);
-    if (wants_parts) content = MakeParts(context, content);
-    if (message.has_no_content) content = jinja::None();
+    Value content = jinja::None();
+    if (!message.has_no_content) {
+      content = Untrusted(context, message.content);
+      if (wants_parts) content = MakeParts(context, content);
+    }
     fields.Add({Trusted(context, "content"), content});
     CRIA_RETURN_IF_ERROR(AddFields(context, message.fields, fields));
     list.Add(jinja::MakeDict(context, fields.items()));
