@@ -58,6 +58,11 @@ def ask(url, messages, choice):
     return answer["choices"][0]
 
 
+def has_valid_calls(said):
+    calls = said["message"].get("tool_calls") or []
+    return bool(calls) and all(map(is_valid, calls))
+
+
 def check_tools(programs, model):
     right = {"required": 0, "auto": 0}
     valid = 0
@@ -69,14 +74,12 @@ def check_tools(programs, model):
                 calls = said["message"].get("tool_calls") or []
                 if choice == "required":
                     expect(calls and said["finish_reason"] == "tool_calls", f"'{question}' causes no call", said)
-                valid += choice == "auto" and bool(calls) and all(map(is_valid, calls))
+                valid += choice == "auto" and has_valid_calls(said)
                 right[choice] += [(call["function"]["name"], json.loads(call["function"]["arguments"]))
                                   for call in calls] == [(name, arguments)]
         expect(right["required"] == len(QUESTIONS), f"only {right['required']} of {len(QUESTIONS)} calls are right")
         for question in MORE_QUESTIONS:
-            said = ask(url, [{"role": "user", "content": question}], "auto")
-            calls = said["message"].get("tool_calls") or []
-            valid += bool(calls) and all(map(is_valid, calls))
+            valid += has_valid_calls(ask(url, [{"role": "user", "content": question}], "auto"))
         asked = len(QUESTIONS) + len(MORE_QUESTIONS)
         expect(valid >= MIN_VALID, f"only {valid} of {asked} requests that need a tool become a valid call")
         question, _, _ = QUESTIONS[0]
