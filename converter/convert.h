@@ -179,8 +179,8 @@ Result<VocabularyReport> ConvertVocabulary(
 Result<ModelOutline> OutlineConversion(const std::filesystem::path& checkpoint_path,
                                        const ConvertOptions& options);
 
-// The same, from the config.json in the folder alone. Everything is as in the outline of the whole
-// checkpoint but for the size of the tokenizer, which is estimated.
+// Makes the outline from the config.json in the folder alone. Everything is as in the outline of
+// the whole checkpoint but for the size of the tokenizer, which is estimated.
 Result<ModelOutline> OutlineConfiguration(const std::filesystem::path& folder,
                                           const ConvertOptions& options);
 

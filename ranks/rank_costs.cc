@@ -37,8 +37,8 @@ std::vector<Sums> SumsOfToken(const ModelConfig& whole, WireType wire) {
   return sums;
 }
 
-// A frame of Ethernet has 1,500 bytes: what TCP with time stamps leaves for data, and the
-// headers of Ethernet, IP and TCP.
+// TCP with time stamps leaves so many of the 1,500 bytes that a frame of Ethernet carries for data;
+// and the headers of Ethernet, IP and TCP have so many.
 constexpr uint64_t kSegmentBytes = 1448;
 constexpr uint64_t kHeaderBytes = 66;
 // Preamble, checksum and gap, which take time, but which no interface counts.

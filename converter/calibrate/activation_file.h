@@ -28,7 +28,7 @@ class ActivationFile {
         file_.ReadAt(OffsetOf(first_row, rows), std::as_writable_bytes(rows.values())));
     return rows;
   }
-  // Writes rows that need not follow each other; rows that do are written, or read, at once.
+  // Writes rows of any numbers, those that follow each other at once. ReadRows reads them so.
   Status WriteRows(std::span<const uint32_t> numbers, const Matrix& rows) {
     for (size_t i = 0, end = 0; i < numbers.size(); i = end) {
       end = EndOfRun(numbers, i);

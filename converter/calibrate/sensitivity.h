@@ -26,8 +26,8 @@ Status MeasureSensitivity(const CalibrationTokens& tokens, const ModelConfig& co
                           const ThreadPool& threads, const ProgressCallback& progress,
                           FilePlan& plan, std::vector<MatrixOptions>& matrices);
 
-// The same without a text: the cost is the squared error of the matrix's weights in relation to
-// their squares.
+// Estimates these costs without a text: a cost is the squared error of the matrix's weights in
+// relation to their squares.
 Status EstimateSensitivity(const ThreadPool& threads, const ProgressCallback& progress,
                            const FilePlan& plan, std::vector<MatrixOptions>& matrices);
 

@@ -73,7 +73,8 @@ constexpr std::array kLayerNames = {
     TensorName{"ffn_up_shexp", "mlp.shared_expert.up_proj"},
     TensorName{"ffn_down_shexp", "mlp.shared_expert.down_proj"},
 };
-// The same, for architectures that normalize what attention and the feed-forward add.
+// These names replace others for architectures that normalize what attention and the feed-forward
+// add.
 constexpr std::array kOutputNormNames = {
     TensorName{"post_attention_norm", "post_attention_layernorm"},
     TensorName{"ffn_norm", "pre_feedforward_layernorm"},
@@ -128,9 +129,9 @@ constexpr std::array kMambaNames = {
     TensorName{kGgmlDtBias, "mamba.dt_bias"},  TensorName{kGgmlStateNorm, "mamba.norm"},
     TensorName{"ssm_out", "mamba.out_proj"},
 };
-// Not of layers: of the last norm, not of one behind the embedding.
+// This name outside layers is the last norm's, not that of one behind the embedding.
 constexpr std::array kShortConvModelNames = {TensorName{"token_embd_norm", "model.norm"}};
-// The same, for architectures with fused projections.
+// These names replace others for architectures with fused projections.
 constexpr std::array kFusedNames = {
     TensorName{"attn_qkv", "self_attn.qkv_proj"},
     TensorName{"ffn_up", "mlp.gate_up_proj"},

@@ -121,7 +121,7 @@ StateConvolution GatedDeltaNet::Convolution() const {
                    .channels = conv_channels_,
                    .weights = conv_weight_},
           .states = states_,
-          .kept_offset = StateMatrices(config_),
+          .matrix_elements = StateMatrices(config_),
           .update_channels = UpdateChannels(config_),
           .input = buffers_.projected,
           .input_stride = conv_channels_ + value_channels_,

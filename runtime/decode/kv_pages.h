@@ -60,8 +60,8 @@ class KvPages final : public SequenceStore {
   // stays through Extend, Truncate and Drop, except that a shared page of kept tokens, if it is
   // given up, frees no page that could be set aside instead.
   Status Reserve(SequenceId sequence, size_t tokens, size_t kept_tokens = SIZE_MAX);
-  // For callers who try again later: returns whether Reserve was possible, without the words of
-  // an error.
+  // Reserves for callers who try again later: returns whether it was possible, and makes no error
+  // message.
   bool TryReserve(SequenceId sequence, size_t tokens, size_t kept_tokens = SIZE_MAX);
 
   // Makes the sequence `tokens` long, which is at least its length: rows for the new tokens can be

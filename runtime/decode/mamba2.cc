@@ -103,7 +103,7 @@ StateConvolution Mamba2::Convolution() const {
                    .weights = weights_.conv_weight,
                    .bias = weights_.conv_bias},
           .states = states_,
-          .kept_offset = MambaMatrices(config_),
+          .matrix_elements = MambaMatrices(config_),
           .update_channels = MambaUpdateChannels(config_),
           .input = buffers_.projected + channels_,
           .input_stride = in_channels_,

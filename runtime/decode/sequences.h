@@ -59,7 +59,8 @@ class Sequences {
   // Returns the largest number, up to `tokens` and the length, to which the sequence can be
   // truncated and whose tokens can be shared; the caller runs later tokens again. 0 always works.
   size_t LongestPrefix(SequenceId sequence, size_t tokens) const;
-  // The same without checkpoints: what can be read from where the sequence has it.
+  // Returns the largest such number without checkpoints: what can be read from where the sequence
+  // has it.
   size_t OwnPrefix(SequenceId sequence, size_t tokens) const { return PrefixOf(sequence, tokens); }
   // Forgets all tokens after the first `tokens`.
   Status Truncate(SequenceId sequence, size_t tokens);

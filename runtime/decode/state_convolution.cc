@@ -74,7 +74,7 @@ std::span<float> StateConvolution::CopyState(size_t place, size_t num_rows,
   std::copy_n(states.State(place), copy.size(), copy.begin());
   const KeptRows inputs = KeptInputs(place);
   std::copy_n(inputs.rows + num_rows * inputs.channels, inputs.num_earlier * inputs.channels,
-              copy.begin() + static_cast<ptrdiff_t>(kept_offset));
+              copy.begin() + static_cast<ptrdiff_t>(matrix_elements));
   return copy;
 }
 

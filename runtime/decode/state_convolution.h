@@ -18,7 +18,7 @@ namespace cria {
 struct StateConvolution {
   ops::ShortConvolutionTaps taps;
   const StateCache::Layer& states;
-  size_t kept_offset;      // The elements of the matrices.
+  size_t matrix_elements;  // Floats of the state's matrices, which are first in a place.
   size_t update_channels;  // The elements of a token's update of the matrices.
   // Rows of the batch. Row r begins at r times the stride.
   float* input;
@@ -27,7 +27,7 @@ struct StateConvolution {
   size_t output_stride;
 
   KeptRows KeptInputs(size_t place) const {
-    return {.rows = states.State(place) + kept_offset,
+    return {.rows = states.State(place) + matrix_elements,
             .channels = taps.channels,
             .num_earlier = taps.num_taps - 1};
   }

@@ -90,7 +90,7 @@ class SequenceSlots {
   // What a slot has of the beginning of some tokens.
   struct Match {
     size_t num_equal = 0;   // Tokens that are the same.
-    size_t num_tokens = 0;  // The first ones of these, which a sequence can begin with.
+    size_t num_tokens = 0;  // How many of these, from the first one on, a sequence can begin with.
   };
 
   // What any slot has of the request's tokens, and which one has most.

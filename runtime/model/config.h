@@ -137,7 +137,7 @@ struct ModelConfig {
   NormPlacement norm_placement = NormPlacement::kBefore;
   // If it is not 0, a score s becomes cap * tanh(s / cap) before the softmax.
   float attn_logit_softcapping = 0.0f;
-  float final_logit_softcapping = 0.0f;  // Caps logits alike.
+  float final_logit_softcapping = 0.0f;  // Caps logits in the same way.
   uint32_t rotary_dim = 0;               // rotary_channels(), or 0 for all of a head.
   // All heads of queries are normalized together before rope, and all heads of keys.
   bool joint_qk_norm = false;

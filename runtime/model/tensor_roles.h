@@ -57,7 +57,7 @@ enum class TensorRole : uint8_t {
   kPerLayerProj,
   kPerLayerOutputNorm,
   kLayerScalar,
-  kDenseOutputNorm,    // With enable_moe_block: of the dense feed-forward's output.
+  kDenseOutputNorm,    // With enable_moe_block: for the dense feed-forward's output.
   kExpertsNorm,        // For what experts read.
   kExpertsOutputNorm,  // For the sum of their outputs.
   kMambaInProj,        // The gates of the output, then inputs of heads, keys and queries.
@@ -100,8 +100,9 @@ struct TensorRoleRow {
   RanksHave ranks_have;
 };
 
-// Biases of outputs are added after the sum over the ranks, and each rank chooses the same experts,
-// so that all ranks have these tensors whole.
+// All ranks have whole biases of outputs, which are added after the sum over the ranks, or, those
+// of experts, before it and divided by the number of ranks. They also have whole routers, because
+// each rank chooses the same experts.
 inline constexpr std::array kTensorRoles = {
     TensorRoleRow{TensorRole::kEmbedTokens, "embed_tokens", TensorForm::kTable, RanksHave::kAll},
     TensorRoleRow{TensorRole::kInputLayernorm, "input_layernorm", TensorForm::kVector,

@@ -23,9 +23,9 @@ struct BlockNumbers {
 // `block_*` and the functions `dequantize_row_*` of ggml.
 void ReadBlock(const BlockFormat& format, const std::byte* stored, BlockNumbers& numbers);
 
-// The weights of blocks, exactly as ggml computes them, but for those of MXFP4 that are less than
-// 1e-36, which are zero: as many as `weights` has, which need not be
-// all of the last block. An infinite or NaN scale gives infinities or NaNs.
+// Computes as many weights as `weights` has, which need not be all of the last block: exactly as
+// ggml does, except that weights of MXFP4 below 1e-36 are zero. An infinite or NaN scale gives
+// infinities or NaNs.
 void DequantizeBlocks(const BlockFormat& format, const std::byte* stored, std::span<float> weights);
 
 }  // namespace cria

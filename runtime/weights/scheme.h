@@ -6,9 +6,8 @@
 namespace cria {
 
 // How a matrix's numbers are stored: three schemes with XNNPACK's names; the block formats of GGML
-// with GGML's names, whose codes a file of another program may already have (MXFP4 is also the Open
-// Compute Project's, and Hugging Face's); and blocks that the converter makes, w and the bits of a
-// weight, g and the weights of a block. The values are those
+// with GGML's names, whose codes a file of another program may already have; and blocks that the
+// converter makes, w and the bits of a weight, g and the weights of a block. The values are those
 // of schema/model.fbs.
 enum class Scheme : uint8_t {
   kF32,   // Row-major float.
@@ -32,6 +31,7 @@ enum class Scheme : uint8_t {
   kW4G64,
   kW5G64,
   kW6G64,
+  // GGML's, and the Open Compute Project's, whose codes Hugging Face's files have.
   kMxfp4,
 };
 inline constexpr int kNumSchemes = 21;

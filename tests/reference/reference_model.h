@@ -53,8 +53,8 @@ struct ReferenceExperts {
   bool has_sigmoid_scores = false;  // Instead of a softmax over all experts.
   bool use_expert_bias = false;     // Added to what the experts are chosen by, and to nothing else.
   double routed_scaling_factor = 1.0;  // Multiplies the weights of those that are chosen.
-  size_t shared_intermediate_size =
-      0;  // The width of the expert that all tokens use; 0: there is none.
+  // The width of the expert that all tokens use; 0: there is none.
+  size_t shared_intermediate_size = 0;
   std::vector<bool> is_dense = {};  // [num_hidden_layers]: the layers without experts.
   // A dense feed-forward is beside them, and both have norms of their own.
   bool are_beside_mlp = false;
@@ -138,8 +138,8 @@ struct ReferenceConfig {
   ReferenceExperts experts;
   size_t conv_L_cache = 0;  // The taps of short convolutions.
   bool conv_bias = false;   // They and their projections have biases.
-  bool use_attention_gate =
-      false;  // What each head of attention writes is multiplied by a sigmoid.
+  // What each head of attention writes is multiplied by a sigmoid.
+  bool use_attention_gate = false;
   // q_proj also has gates, behind each head, whose sigmoids multiply what attention writes.
   bool attn_output_gate = false;
   ReferenceLinear linear;

@@ -45,8 +45,8 @@ class FamilyGgufWriter {
   ValueHeads value_heads_;
   GgufWriter writer_;
   GptOssGguf gpt_oss_;
-  std::map<std::string, reference::ReferenceTensor>
-      experts_;                                      // The tensors of all experts together.
+  // The tensors of all experts together.
+  std::map<std::string, reference::ReferenceTensor> experts_;
   std::map<std::string, std::vector<float>> xielu_;  // [layers], by their names.
 };
 

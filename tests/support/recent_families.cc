@@ -142,7 +142,7 @@ json GptOssOther() {
                  {"tie_word_embeddings", true}});
 }
 
-// What GGUF files can say, too.
+// These fields are such that GGUF files can say the same.
 json GptOssMxfp4() {
   json fields = GptOss();
   json rope = fields.at("rope_scaling");

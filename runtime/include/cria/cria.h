@@ -390,7 +390,7 @@ typedef struct cria_result {
 CRIA_API cria_status cria_complete(cria_model* model, const char* prompt,
                                    const cria_generation_options* options,
                                    cria_text_callback on_text, void* data, cria_result* result);
-// Completes a text with a length, with more callbacks. `callbacks` may be NULL.
+// Completes a prompt of `prompt_bytes` bytes, with more callbacks. `callbacks` may be NULL.
 CRIA_API cria_status cria_complete_text(cria_model* model, const char* prompt, size_t prompt_bytes,
                                         const cria_generation_options* options,
                                         const cria_callbacks* callbacks, cria_result* result);

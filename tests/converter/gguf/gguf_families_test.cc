@@ -41,7 +41,7 @@ TEST_P(GgufFamiliesTest, IsTheModelThatHuggingFacesFilesAre) {
   }
 }
 
-// The same codes in both, although they are in another order in Hugging Face's files.
+// Both files have the same codes, although those of Hugging Face's are in another order.
 TEST(GgufOfGptOss, KeepsTheCodesThatHuggingFacesFilesHave) {
   const support::TemporaryDirectory directory;
   const auto folder = directory.path() / "hf" / "model";

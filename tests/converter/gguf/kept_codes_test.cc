@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <functional>
 #include <random>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
