@@ -9,12 +9,19 @@
 namespace cria {
 
 Status AddTensor(std::string name, TensorSource source, Checkpoint& checkpoint) {
-  if (checkpoint.tensors.contains(name)) {
-    return Fail(ErrorCode::kInvalidFile, Format("{}: two tensors have the meaning of \"{}\"",
-                                                source.file->path(), Quotable(name)));
-  }
-  checkpoint.tensors.emplace(std::move(name), std::move(source));
-  return {};
+  const auto [place, is_new] = checkpoint.tensors.try_emplace(std::move(name), std::move(source));
+  if (is_new) return {};
+  // The source has not been moved if there is no place for it.
+  return Fail(ErrorCode::kInvalidFile, Format("{}: two tensors have the meaning of \"{}\"",
+                                              source.file->path(), Quotable(place->first)));
+}
+
+std::unexpected<Error> WrongShape(const TensorSource& source, const std::vector<uint64_t>& wanted,
+                                  const Checkpoint& checkpoint) {
+  return Fail(ErrorCode::kInvalidFile,
+              Format("{}: tensor \"{}\" has shape {}, but {} calls for {}", source.file->path(),
+                     Quotable(source.name), source.ShapeText(), checkpoint.described_by,
+                     TensorSource{.shape = wanted}.ShapeText()));
 }
 
 std::string FolderName(const std::filesystem::path& folder) {

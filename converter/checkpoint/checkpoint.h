@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -42,8 +43,12 @@ struct Checkpoint {
   std::optional<TokenizerMaterial> tokenizer = {};
 };
 
-// Adds a tensor under the name that the model's own tensors have. Fails if there is one already.
+// Adds a tensor under its name in the model. Fails with kInvalidFile if there is one of this name.
 Status AddTensor(std::string name, TensorSource source, Checkpoint& checkpoint);
+
+// The error for a tensor that has not the shape that the configuration calls for.
+std::unexpected<Error> WrongShape(const TensorSource& source, const std::vector<uint64_t>& wanted,
+                                  const Checkpoint& checkpoint);
 
 // The part of a checkpoint that is needed without its weights.
 struct CheckpointVocabulary {

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "core/format.h"
-#include "core/quotable.h"
 
 namespace cria {
 namespace {
@@ -63,8 +62,8 @@ class Normalizer {
       }
       const std::string layer = name.substr(0, begin);
       CRIA_RETURN_IF_ERROR(stack == nullptr ? AddTensor(begin == 0 ? name : layer + Renamed(rest),
-                                                        source, checkpoint_)
-                                            : Split(layer, *stack, source));
+                                                        std::move(source), checkpoint_)
+                                            : Split(layer, *stack, std::move(source)));
     }
     return {};
   }
@@ -104,13 +103,7 @@ class Normalizer {
     std::vector<uint64_t> wanted = {rows * stack.matrices.size(), columns};
     if (stack.is_bias) wanted.pop_back();
     if (!stack.is_shared) wanted.insert(wanted.begin(), experts);
-    if (source.shape != wanted) {
-      const TensorSource like = {.shape = wanted};
-      return Fail(ErrorCode::kInvalidFile,
-                  Format("{}: tensor \"{}\" has shape {}, but {} calls for {}", source.file->path(),
-                         Quotable(source.name), source.ShapeText(), checkpoint_.described_by,
-                         like.ShapeText()));
-    }
+    if (source.shape != wanted) return WrongShape(source, wanted, checkpoint_);
     source.shape = {experts * stack.matrices.size() * rows};
     if (!stack.is_bias) source.shape.push_back(columns);
     const std::string_view kind = stack.is_bias ? "bias" : "weight";

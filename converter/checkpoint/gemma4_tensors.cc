@@ -40,15 +40,6 @@ class Fitter {
     return Format("model.layers.{}.{}", layer, name);
   }
 
-  std::unexpected<Error> WrongShape(const TensorSource& source,
-                                    const std::vector<uint64_t>& wanted) const {
-    const TensorSource like = {.shape = wanted};
-    return Fail(ErrorCode::kInvalidFile,
-                Format("{}: tensor \"{}\" has shape {}, but {} calls for {}", source.file->path(),
-                       Quotable(source.name), source.ShapeText(), checkpoint_.described_by,
-                       like.ShapeText()));
-  }
-
   // A table may have rows behind those of the vocabulary.
   Status SplitTable() {
     const auto found = checkpoint_.tensors.find("model.embed_tokens_per_layer.weight");
@@ -56,7 +47,7 @@ class Fitter {
     TensorSource& table = found->second;
     const std::vector<uint64_t> wanted = {config_.vocab_size, config_.per_layer_channels()};
     if (table.shape.size() != 2 || table.shape[0] < wanted[0] || table.shape[1] != wanted[1]) {
-      return WrongShape(table, wanted);
+      return WrongShape(table, wanted, checkpoint_);
     }
     table = RowsOf(table, 0, wanted[0]);
     table.shape = {wanted[0] * config_.num_hidden_layers, config_.hidden_size_per_layer_input};
@@ -96,7 +87,9 @@ class Fitter {
                          checkpoint_.folder.string(), name, checkpoint_.described_by));
     }
     const TensorSource& source = node.mapped();
-    if (source.shape != std::vector<uint64_t>{size}) return WrongShape(source, {size});
+    if (source.shape != std::vector<uint64_t>{size}) {
+      return WrongShape(source, {size}, checkpoint_);
+    }
     std::vector<float> values(size);
     TensorReader reader;
     CRIA_RETURN_IF_ERROR(reader.Read(source, 0, values));

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "core/format.h"
-#include "core/quotable.h"
 
 namespace cria {
 namespace {
@@ -31,28 +30,28 @@ class GptOssSplitter {
 
   Status Split() {
     for (auto& [name, source] : std::exchange(checkpoint_.tensors, {})) {
-      CRIA_RETURN_IF_ERROR(SplitOne(name, source));
+      CRIA_RETURN_IF_ERROR(SplitOne(name, std::move(source)));
     }
     return {};
   }
 
  private:
-  Status SplitOne(const std::string& name, const TensorSource& source) {
+  Status SplitOne(const std::string& name, TensorSource source) {
     constexpr std::string_view kLayers = "model.layers.";
     const size_t dot = name.starts_with(kLayers) ? name.find('.', kLayers.size()) : name.npos;
-    if (dot == name.npos) return AddTensor(name, source, checkpoint_);
+    if (dot == name.npos) return AddTensor(name, std::move(source), checkpoint_);
     const std::string layer = name.substr(0, dot + 1);
     const std::string_view rest = std::string_view(name).substr(dot + 1);
     if (rest.starts_with(kOfRouter)) {
-      return AddTensor(Format("{}mlp.gate.{}", layer, rest.substr(kOfRouter.size())), source,
-                       checkpoint_);
+      return AddTensor(Format("{}mlp.gate.{}", layer, rest.substr(kOfRouter.size())),
+                       std::move(source), checkpoint_);
     }
     for (const GptOssStack& stack : kStacks) {
       if (rest.starts_with(kOfExperts) && rest.substr(kOfExperts.size()) == stack.name) {
         return SplitStack(layer, stack, source);
       }
     }
-    return AddTensor(name, source, checkpoint_);
+    return AddTensor(name, std::move(source), checkpoint_);
   }
 
   Status SplitStack(const std::string& layer, const GptOssStack& stack,
@@ -68,12 +67,7 @@ class GptOssSplitter {
                                          : is_transposed
                                              ? std::vector<uint64_t>{experts, inputs, outputs}
                                              : std::vector<uint64_t>{experts, outputs, inputs};
-    if (source.shape != wanted) {
-      return Fail(ErrorCode::kInvalidFile,
-                  Format("{}: tensor \"{}\" has shape {}, but {} calls for {}", source.file->path(),
-                         Quotable(source.name), source.ShapeText(), checkpoint_.described_by,
-                         TensorSource{.shape = wanted}.ShapeText()));
-    }
+    if (source.shape != wanted) return WrongShape(source, wanted, checkpoint_);
     for (uint64_t expert = 0; expert < experts; ++expert) {
       TensorSource rows = RowsOf(source, expert, 1);
       rows.shape = stack.is_bias ? std::vector{outputs} : std::vector{outputs, inputs};

@@ -72,8 +72,8 @@ std::string RenameLfm2(const std::string& name, bool has_output_norms) {
 
 Status RenameLfm2Tensors(Checkpoint& checkpoint) {
   for (auto& [name, source] : std::exchange(checkpoint.tensors, {})) {
-    CRIA_RETURN_IF_ERROR(
-        AddTensor(RenameLfm2(name, checkpoint.config.has_norms_after()), source, checkpoint));
+    CRIA_RETURN_IF_ERROR(AddTensor(RenameLfm2(name, checkpoint.config.has_norms_after()),
+                                   std::move(source), checkpoint));
   }
   return {};
 }

@@ -3,9 +3,6 @@
 #include <string_view>
 #include <vector>
 
-#include "core/format.h"
-#include "core/quotable.h"
-
 namespace cria {
 namespace {
 
@@ -21,10 +18,7 @@ Status TransposeOne(const Convolution& convolution, const Checkpoint& checkpoint
   const std::vector<uint64_t> with_group = {channels, 1, taps};
   const std::vector<uint64_t> without = {channels, taps};
   if (source.shape != with_group && source.shape != without) {
-    return Fail(ErrorCode::kInvalidFile,
-                Format("{}: tensor \"{}\" has shape {}, but {} calls for {}", source.file->path(),
-                       Quotable(source.name), source.ShapeText(), checkpoint.described_by,
-                       TensorSource{.shape = with_group}.ShapeText()));
+    return WrongShape(source, with_group, checkpoint);
   }
   source.shape = {taps, channels};
   source.is_transposed = true;

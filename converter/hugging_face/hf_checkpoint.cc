@@ -116,11 +116,7 @@ bool IsOfVision(std::string_view name) {
 // Bytes that are not part of MXFP4 are codes of a way to quantize that is not read.
 Status RefuseBytes(const Checkpoint& checkpoint) {
   for (const auto& [name, source] : checkpoint.tensors) {
-    if (source.type != ElementType::kU8) continue;
-    return Fail(ErrorCode::kUnsupported,
-                Format("{}: tensor \"{}\" has dtype U8; only F32, F16 and BF16 can be converted "
-                       "(quantized checkpoints cannot, but for MXFP4)",
-                       source.file->path(), Quotable(name)));
+    if (source.type == ElementType::kU8) return UnsupportedDtype(source.file->path(), name, "U8");
   }
   return {};
 }
@@ -145,9 +141,8 @@ void MakeDecayRates(Checkpoint& checkpoint) {
 
 // Keeps the text model's tensors, under the names of a model that is only that.
 Status LeaveOutVision(Checkpoint& checkpoint) {
-  TensorSources text;
   size_t num_left_out = 0;
-  for (auto& [name, source] : checkpoint.tensors) {
+  for (auto& [name, source] : std::exchange(checkpoint.tensors, {})) {
     if (IsOfVision(name)) {
       ++num_left_out;
       continue;
@@ -158,12 +153,8 @@ Status LeaveOutVision(Checkpoint& checkpoint) {
       renamed = std::string(replacement) + name.substr(prefix.size());
       break;
     }
-    if (!text.emplace(renamed, std::move(source)).second) {
-      return Fail(ErrorCode::kInvalidFile, Format("{}: two tensors have the meaning of \"{}\"",
-                                                  checkpoint.folder.string(), Quotable(renamed)));
-    }
+    CRIA_RETURN_IF_ERROR(AddTensor(std::move(renamed), std::move(source), checkpoint));
   }
-  checkpoint.tensors = std::move(text);
   if (num_left_out == 0) return {};
   checkpoint.notes.push_back(Format(
       "the vision part of the checkpoint ({} tensors) is left out: the model reads and writes "
@@ -193,7 +184,7 @@ Status RenameModules(std::span<const LayerModule> modules, Checkpoint& checkpoin
       }
       renamed = Format("{}{}{}", layer, module.llama_name, rest.substr(module.name.size()));
     }
-    CRIA_RETURN_IF_ERROR(AddTensor(std::move(renamed), source, checkpoint));
+    CRIA_RETURN_IF_ERROR(AddTensor(std::move(renamed), std::move(source), checkpoint));
   }
   return {};
 }

@@ -81,10 +81,7 @@ class HeaderReader {
     const auto& text = dtype.get_ref<const std::string&>();
     const auto type = ParseElementType(text);
     if (type.has_value()) return *type;
-    return Fail(ErrorCode::kUnsupported,
-                Format("{}: tensor \"{}\" has dtype {}; only F32, F16 and BF16 can be "
-                       "converted (quantized checkpoints cannot, but for MXFP4)",
-                       file_->path(), Quotable(name), Quotable(text)));
+    return UnsupportedDtype(file_->path(), name, text);
   }
 
   // Also checks that the number of bytes does not overflow.
@@ -162,6 +159,14 @@ Result<TensorSources> ReadSafetensors(const std::filesystem::path& path) {
   CRIA_RETURN_IF_ERROR(file->ReadAt(kLengthBytes, std::as_writable_bytes(std::span(text))));
   CRIA_ASSIGN_OR_RETURN(const json header, ParseJsonObject(text, file->path()));
   return HeaderReader(file, kLengthBytes + header_bytes).Read(header);
+}
+
+std::unexpected<Error> UnsupportedDtype(std::string_view path, std::string_view tensor,
+                                        std::string_view dtype) {
+  return Fail(ErrorCode::kUnsupported,
+              Format("{}: tensor \"{}\" has dtype {}; only F32, F16 and BF16 can be converted "
+                     "(quantized checkpoints cannot, but for MXFP4)",
+                     path, Quotable(tensor), Quotable(dtype)));
 }
 
 }  // namespace cria

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string_view>
 
 #include "converter/input/tensor_source.h"
 #include "cria/error.h"
@@ -11,5 +12,9 @@ namespace cria {
 // shape and byte range; the tensors follow. Ranges must be inside the file, agree with the shapes,
 // and cover the file without gap or overlap, as the format requires.
 Result<TensorSources> ReadSafetensors(const std::filesystem::path& path);
+
+// The error for a tensor of a file whose dtype is no type of weights.
+std::unexpected<Error> UnsupportedDtype(std::string_view path, std::string_view tensor,
+                                        std::string_view dtype);
 
 }  // namespace cria

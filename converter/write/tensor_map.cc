@@ -284,13 +284,7 @@ class Mapper {
                          checkpoint_.folder.string(), name, checkpoint_.described_by));
     }
     const TensorSource& source = found->second;
-    if (source.shape != shape) {
-      const TensorSource wanted = {.shape = shape};
-      return Fail(ErrorCode::kInvalidFile,
-                  Format("{}: tensor \"{}\" has shape {}, but {} calls for {}", source.file->path(),
-                         Quotable(source.name), source.ShapeText(), checkpoint_.described_by,
-                         wanted.ShapeText()));
-    }
+    if (source.shape != shape) return WrongShape(source, shape, checkpoint_);
     used_.insert(found->first);
     return &source;
   }
