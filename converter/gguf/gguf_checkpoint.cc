@@ -43,6 +43,7 @@ constexpr std::string_view kGgmlDecayRate = "ssm_a";
 constexpr std::string_view kGgmlDirect = "ssm_d";
 constexpr std::string_view kGgmlDtBias = "ssm_dt";
 constexpr std::string_view kGgmlStateNorm = "ssm_norm";
+constexpr std::string_view kGgmlSinks = "attn_sinks";
 
 constexpr std::array kModelNames = {
     TensorName{"token_embd", "model.embed_tokens"},
@@ -80,8 +81,8 @@ constexpr std::array kOutputNormNames = {
     TensorName{"ffn_norm", "pre_feedforward_layernorm"},
     TensorName{"post_ffw_norm", "post_feedforward_layernorm"},
 };
-// This name is gpt-oss's; the other one has no suffix.
-constexpr std::string_view kGgmlSinks = "attn_sinks";
+// This name is added for gpt-oss.
+constexpr std::array kGptOssNames = {TensorName{kGgmlSinks, "self_attn.sinks"}};
 // These names are added for architectures with short convolutions.
 constexpr std::array kShortConvNames = {
     TensorName{"shortconv.in_proj", "conv.in_proj"},
@@ -162,6 +163,7 @@ std::string_view RenameModule(std::string_view module, bool is_of_layer,
   if (renamed.empty() && architecture.has_short_conv) renamed = find(kShortConvNames);
   if (renamed.empty() && architecture.has_linear_attention) renamed = find(kLinearAttentionNames);
   if (renamed.empty() && architecture.has_mamba) renamed = find(kMambaNames);
+  if (renamed.empty() && architecture.is_gpt_oss) renamed = find(kGptOssNames);
   return renamed.empty() ? find(kLayerNames) : renamed;
 }
 
@@ -192,14 +194,12 @@ RenamedTensor Rename(std::string_view name, const GgufArchitecture& architecture
     const auto found = std::ranges::find(names, whole, &TensorName::ggml);
     if (found != names.end()) return {prefix + std::string(found->hugging_face), module};
   }
-  if (architecture.is_gpt_oss && is_of_layer && module == kGgmlSinks) {
-    return {prefix + "self_attn.sinks", module};
-  }
   const std::string_view renamed = RenameModule(module, is_of_layer, architecture);
   if (renamed.empty()) return {std::string(name), ""};
-  // A bias without a matrix is a tensor of its own name.
-  if (module == "exp_probs_b" || module == kGgmlDtBias)
+  // A bias without a matrix is a tensor of its own name, and so are sinks.
+  if (module == "exp_probs_b" || module == kGgmlDtBias || module == kGgmlSinks) {
     return {prefix + std::string(renamed), module};
+  }
   return {prefix + std::string(renamed) + std::string(name.substr(suffix)), module};
 }
 

@@ -11,6 +11,7 @@
 #include "converter/checkpoint/layer_kinds.h"
 #include "converter/checkpoint/xielu_numbers.h"
 #include "converter/gguf/gguf_gemma4.h"
+#include "converter/gguf/gguf_gpt_oss.h"
 #include "converter/gguf/gguf_rope.h"
 #include "core/format.h"
 
@@ -273,22 +274,7 @@ class ConfigReader {
     return {};
   }
 
-  // What llama.cpp knows of gpt-oss without keys.
-  Status ReadGptOss() {
-    config_.router_bias = config_.experts_bias = config_.attn_sinks = true;
-    config_.swiglu_alpha = 1.702f;
-    config_.swiglu_limit = 7.0f;
-    // The softmax of the chosen scores.
-    constexpr uint32_t kSoftmaxOfChosen = 3;
-    constexpr std::string_view kFunction = "expert_gating_func";
-    CRIA_ASSIGN_OR_RETURN(const uint32_t function,
-                          metadata_.Integer(Key(kFunction), kSoftmaxOfChosen));
-    if (function == kSoftmaxOfChosen) return {};
-    return Unsupported(kFunction, Format("is {}", function));
-  }
-
   Status ReadScores() {
-    if (architecture_.is_gpt_oss) return ReadGptOss();
     if (!architecture_.has_sigmoid_scores) return {};
     constexpr uint32_t kSigmoid = 2;
     CRIA_ASSIGN_OR_RETURN(const uint32_t function, metadata_.Integer(Key("expert_gating_func")));
@@ -317,7 +303,9 @@ class ConfigReader {
     CRIA_ASSIGN_OR_RETURN(
         config_.norm_topk_prob,
         metadata_.Bool(Key("expert_weights_norm"), architecture_.normalizes_expert_weights));
-    CRIA_RETURN_IF_ERROR(ReadScores());
+    CRIA_RETURN_IF_ERROR(architecture_.is_gpt_oss
+                             ? ReadGgufGptOss(metadata_, architecture_, config_)
+                             : ReadScores());
     CRIA_ASSIGN_OR_RETURN(config_.shared_expert_intermediate_size,
                           metadata_.Integer(Key("expert_shared_feed_forward_length"), 0));
     if (config_.shared_expert_intermediate_size == 0) return {};

@@ -7,6 +7,7 @@
 #include "support/family_checkpoint.h"
 #include "support/family_sizes.h"
 #include "support/gemma4_family.h"
+#include "support/gpt_oss_family.h"
 #include "support/recent_families.h"
 
 namespace cria::support {
@@ -439,6 +440,8 @@ std::vector<FamilyCheckpoint> FamilyCheckpoints() {
   families.insert(families.end(), linear.begin(), linear.end());
   const std::vector<FamilyCheckpoint> recent = RecentFamilies();
   families.insert(families.end(), recent.begin(), recent.end());
+  const std::vector<FamilyCheckpoint> gpt_oss = GptOssCheckpoints();
+  families.insert(families.end(), gpt_oss.begin(), gpt_oss.end());
   const std::vector<FamilyCheckpoint> gemma4 = Gemma4Checkpoints();
   families.insert(families.end(), gemma4.begin(), gemma4.end());
   return families;

@@ -106,58 +106,6 @@ json GraniteMambaMoe() {
                                  {"mamba_n_groups", 1}});
 }
 
-// Activations are often at the limits.
-json GptOss() {
-  return Merged(SizesOf("GptOssForCausalLM", "gpt_oss", 4),
-                {{"intermediate_size", 48},
-                 {"sliding_window", 12},
-                 {"num_local_experts", 8},
-                 {"num_experts_per_tok", 3},
-                 {"attention_bias", true},
-                 {"swiglu_limit", 1.5},
-                 {"tie_word_embeddings", false},
-                 {"rope_theta", 150000.0},
-                 {"rope_scaling",
-                  {{"rope_type", "yarn"},
-                   {"factor", 32.0},
-                   {"beta_fast", 32.0},
-                   {"beta_slow", 1.0},
-                   {"truncate", false},
-                   {"original_max_position_embeddings", 32}}}});
-}
-
-json GptOssOther() {
-  json fields = GptOss();
-  fields.erase("rope_scaling");
-  fields.erase("rope_theta");
-  return Merged(fields,
-                {{"layer_types",
-                  {"full_attention", "sliding_attention", "sliding_attention", "full_attention"}},
-                 {"rope_parameters", {{"rope_type", "default"}, {"rope_theta", 10000.0}}},
-                 {"attention_bias", false},
-                 {"num_key_value_heads", 4},
-                 {"swiglu_alpha", 1.2},
-                 {"swiglu_limit", 7.0},
-                 {"num_experts_per_tok", 1},
-                 {"tie_word_embeddings", true}});
-}
-
-// These fields are such that GGUF files can say the same.
-json GptOssMxfp4() {
-  json fields = GptOss();
-  json rope = fields.at("rope_scaling");
-  rope["rope_theta"] = fields.at("rope_theta");
-  fields.erase("rope_scaling");
-  fields.erase("rope_theta");
-  return Merged(
-      fields,
-      {{"intermediate_size", 96},
-       {"swiglu_limit", 7.0},
-       {"rope_parameters", rope},
-       {"quantization_config",
-        {{"quant_method", "mxfp4"}, {"modules_to_not_convert", {"model.layers.*.self_attn"}}}}});
-}
-
 json Olmo3() {
   return Merged(SizesOf("Olmo3ForCausalLM", "olmo3", 4),
                 {{"sliding_window", 12}, {"rope_theta", 500000.0}});
@@ -476,9 +424,6 @@ std::vector<FamilyCheckpoint> RecentFamilies() {
           {"GraniteMamba", GraniteMamba().dump(), "granitehybrid"},
           {"GraniteMambaOther", GraniteMambaOther().dump(), ""},
           {"GraniteMambaMoe", GraniteMambaMoe().dump(), "granitehybrid"},
-          {"GptOss", GptOss().dump(), ""},
-          {"GptOssOther", GptOssOther().dump(), ""},
-          {"GptOssMxfp4", GptOssMxfp4().dump(), "gpt-oss"},
           {"Olmo3", Olmo3().dump(), "olmo2"},
           {"Olmo3TwoRopes", Merged(Olmo3(), two_ropes).dump(), ""},
           {"Exaone4", Exaone4().dump(), "exaone4"},
