@@ -358,9 +358,4 @@ Result<HfModel> ReadHfModel(const std::filesystem::path& path) {
   return model;
 }
 
-Result<ModelConfig> ReadHfConfig(const std::filesystem::path& path) {
-  CRIA_ASSIGN_OR_RETURN(HfModel model, ReadHfModel(path));
-  return std::move(model.config);
-}
-
 }  // namespace cria

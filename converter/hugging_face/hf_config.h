@@ -32,7 +32,4 @@ struct HfModel {
 // and names the field; fields that only concern training or generation are ignored.
 Result<HfModel> ReadHfModel(const std::filesystem::path& path);
 
-// The same, without what concerns tensors.
-Result<ModelConfig> ReadHfConfig(const std::filesystem::path& path);
-
 }  // namespace cria

@@ -21,7 +21,8 @@ namespace {
 
 Status MakeOutline(const std::filesystem::path& config_path, const std::string& output,
                    const TensorSchemes& schemes) {
-  CRIA_ASSIGN_OR_RETURN(const ModelConfig config, ReadHfConfig(config_path));
+  CRIA_ASSIGN_OR_RETURN(const HfModel model, ReadHfModel(config_path));
+  const ModelConfig& config = model.config;
   std::vector<MappedTensor> tensors;
   for (const TensorSpec& spec : ExpectedTensors(config)) tensors.push_back({.spec = spec});
   FilePlan plan = PlanTensors(std::move(tensors), config, schemes);

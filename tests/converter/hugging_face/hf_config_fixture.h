@@ -21,7 +21,7 @@ class HfConfigFixture : public ::testing::Test {
  protected:
   Result<ModelConfig> Read(const nlohmann::json& config) {
     support::WriteFile(path_, config.dump());
-    return ReadHfConfig(path_);
+    return ReadHfModel(path_).transform([](const HfModel& model) { return model.config; });
   }
   // What must be read without an error.
   HfModel ReadModel(const nlohmann::json& config) {

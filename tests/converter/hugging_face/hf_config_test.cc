@@ -223,7 +223,7 @@ TEST_F(HfConfigTest, AcceptsWhatLeavesTheMathematicsAlone) {
 
 TEST_F(HfConfigTest, RefusesDuplicateFields) {
   support::WriteFile(path_, R"({"hidden_size":8,"hidden_size":16})");
-  const auto read = ReadHfConfig(path_);
+  const auto read = ReadHfModel(path_);
   ASSERT_FALSE(read);
   EXPECT_THAT(read.error().message(), HasSubstr("\"hidden_size\" appears twice"));
 }

@@ -242,29 +242,30 @@ TEST_P(KnownConfigs, AreReadAsTransformersReadsThem) {
   const support::TemporaryDirectory folder;
   const auto path = folder / "config.json";
   support::WriteFile(path, GetParam().fields.dump());
-  const auto read = ReadHfConfig(path);
+  const auto read = ReadHfModel(path);
   ASSERT_TRUE(read) << read.error().message();
+  const ModelConfig& config = read->config;
   const ModelConfig& expected = GetParam().expected;
-  EXPECT_EQ(read->architecture, expected.architecture);
-  EXPECT_EQ(read->hidden_size, expected.hidden_size);
-  EXPECT_EQ(read->intermediate_size, expected.intermediate_size);
-  EXPECT_EQ(read->num_hidden_layers, expected.num_hidden_layers);
-  EXPECT_EQ(read->num_attention_heads, expected.num_attention_heads);
-  EXPECT_EQ(read->num_key_value_heads, expected.num_key_value_heads);
-  EXPECT_EQ(read->head_dim, expected.head_dim);
-  EXPECT_EQ(read->vocab_size, expected.vocab_size);
-  EXPECT_EQ(read->max_position_embeddings, expected.max_position_embeddings);
-  EXPECT_EQ(read->rms_norm_eps, expected.rms_norm_eps);
-  EXPECT_EQ(read->tie_word_embeddings, expected.tie_word_embeddings);
-  EXPECT_EQ(read->kind_of_layer, expected.kind_of_layer);
-  ASSERT_EQ(read->layer_kinds.size(), expected.layer_kinds.size());
+  EXPECT_EQ(config.architecture, expected.architecture);
+  EXPECT_EQ(config.hidden_size, expected.hidden_size);
+  EXPECT_EQ(config.intermediate_size, expected.intermediate_size);
+  EXPECT_EQ(config.num_hidden_layers, expected.num_hidden_layers);
+  EXPECT_EQ(config.num_attention_heads, expected.num_attention_heads);
+  EXPECT_EQ(config.num_key_value_heads, expected.num_key_value_heads);
+  EXPECT_EQ(config.head_dim, expected.head_dim);
+  EXPECT_EQ(config.vocab_size, expected.vocab_size);
+  EXPECT_EQ(config.max_position_embeddings, expected.max_position_embeddings);
+  EXPECT_EQ(config.rms_norm_eps, expected.rms_norm_eps);
+  EXPECT_EQ(config.tie_word_embeddings, expected.tie_word_embeddings);
+  EXPECT_EQ(config.kind_of_layer, expected.kind_of_layer);
+  ASSERT_EQ(config.layer_kinds.size(), expected.layer_kinds.size());
   for (size_t i = 0; i < expected.layer_kinds.size(); ++i) {
-    ExpectLayerKind(read->layer_kinds[i], expected.layer_kinds[i]);
+    ExpectLayerKind(config.layer_kinds[i], expected.layer_kinds[i]);
   }
-  EXPECT_EQ(read->qkv_bias, expected.qkv_bias);
-  EXPECT_EQ(read->o_bias, expected.o_bias);
-  EXPECT_EQ(read->mlp_bias, expected.mlp_bias);
-  EXPECT_EQ(read->qk_norm, expected.qk_norm);
+  EXPECT_EQ(config.qkv_bias, expected.qkv_bias);
+  EXPECT_EQ(config.o_bias, expected.o_bias);
+  EXPECT_EQ(config.mlp_bias, expected.mlp_bias);
+  EXPECT_EQ(config.qk_norm, expected.qk_norm);
 }
 
 std::string TestName(const testing::TestParamInfo<KnownConfig>& info) {
