@@ -213,6 +213,16 @@ Result<ChosenSchemes> ChooseSchemesOnce(const std::filesystem::path& checkpoint_
                        .are_measured = options.calibration.has_value()};
 }
 
+// Plans the experts' matrices as JoinMxfp4Tensors makes them.
+void KeepMxfp4Experts(FilePlan& plan) {
+  for (PlannedTensor& tensor : plan.tensors) {
+    const TensorSpec& spec = tensor.stored.spec;
+    if (spec.role == TensorRole::kExpertsGateUpProj || spec.role == TensorRole::kExpertsDownProj) {
+      Apply(MakeTensorLayout(spec, Scheme::kMxfp4, 0), tensor);
+    }
+  }
+}
+
 }  // namespace
 
 std::string_view ConverterVersion() { return CRIA_VERSION; }
@@ -329,13 +339,7 @@ Result<ModelOutline> OutlineConfiguration(const std::filesystem::path& folder,
   std::vector<MappedTensor> tensors;
   for (const TensorSpec& spec : ExpectedTensors(config)) tensors.push_back({.spec = spec});
   FilePlan plan = PlanTensors(std::move(tensors), config, schemes);
-  for (PlannedTensor& tensor : plan.tensors) {
-    const TensorSpec& spec = tensor.stored.spec;
-    const bool is_of_experts =
-        spec.role == TensorRole::kExpertsGateUpProj || spec.role == TensorRole::kExpertsDownProj;
-    if (!options.keeps_codes || !model.has_mxfp4 || !is_of_experts) continue;
-    Apply(MakeTensorLayout(spec, Scheme::kMxfp4, 0), tensor);
-  }
+  if (options.keeps_codes && model.has_mxfp4) KeepMxfp4Experts(plan);
   const ModelDescription without_tokenizer = Describe(FolderName(folder), config, {});
   const size_t metadata_bytes =
       BuildMetadata(without_tokenizer, plan).size() + EstimateTokenizerBytes(config.vocab_size);

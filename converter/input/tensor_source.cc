@@ -65,8 +65,8 @@ Status ReadRow(const TensorSource& source, uint64_t row, std::span<std::byte> by
 // Reads one stored row of MXFP4 whose exponents are apart, as blocks of GGML.
 Status ReadMxfp4Row(const TensorSource& source, uint64_t row, std::span<std::byte> blocks) {
   constexpr size_t kCodeBytes = 16;
-  constexpr size_t kBlockBytes = kCodeBytes + 1;
-  const size_t num_blocks = blocks.size() / kBlockBytes;
+  const size_t block_bytes = BlockOf(ElementType::kMxfp4).bytes;
+  const size_t num_blocks = blocks.size() / block_bytes;
   std::vector<std::byte> exponents(num_blocks);
   std::vector<std::byte> codes(num_blocks * kCodeBytes);
   CRIA_RETURN_IF_ERROR(
@@ -76,7 +76,7 @@ Status ReadMxfp4Row(const TensorSource& source, uint64_t row, std::span<std::byt
     const auto code = [&](size_t i) {
       return codes[b * kCodeBytes + i / 2] >> (i % 2 * 4) & std::byte{15};
     };
-    std::byte* const block = blocks.data() + b * kBlockBytes;
+    std::byte* const block = blocks.data() + b * block_bytes;
     block[0] = exponents[b];
     for (size_t i = 0; i < kCodeBytes; ++i) block[1 + i] = code(i) | code(kCodeBytes + i) << 4;
   }

@@ -30,10 +30,6 @@ using nlohmann::json;
 constexpr std::array<std::string_view, 8> kEndTokens = {
     "<|eot_id|>",    "<|eom_id|>", "<|end_of_text|>", "<|im_end|>",
     "<|endoftext|>", "<|end|>",    "<|end_of_turn|>", "<end_of_turn>"};
-// In the Harmony format of gpt-oss, which has both of these, an answer is several messages: each
-// but the last one ends with kEndOfMessage.
-constexpr std::array<std::string_view, 2> kHarmonyEndTokens = {"<|return|>", "<|call|>"};
-constexpr std::string_view kEndOfMessage = "<|end|>";
 
 // The files from which a vocabulary can be read.
 struct TokenizerFiles {
@@ -179,10 +175,13 @@ Result<std::vector<int32_t>> StopTokenIds(const TokenizerSettings& settings,
   ids.push_back(draft.rules.eos_token_id);
   ids.push_back(draft.eos_token_id);
   for (const std::string_view token : kEndTokens) ids.push_back(draft.FindSpecial(token));
-  const auto is_known = [&](std::string_view token) { return draft.FindSpecial(token) >= 0; };
-  if (std::ranges::all_of(kHarmonyEndTokens, is_known)) {
-    for (const std::string_view token : kHarmonyEndTokens) ids.push_back(draft.FindSpecial(token));
-    std::erase(ids, draft.FindSpecial(kEndOfMessage));
+  // A vocabulary with <|return|> and <|call|> is gpt-oss's. An answer in its Harmony format is
+  // several messages; all but the last end with <|end|>, so that this does not end the answer.
+  const int32_t end_of_answer = draft.FindSpecial("<|return|>");
+  const int32_t call = draft.FindSpecial("<|call|>");
+  if (end_of_answer >= 0 && call >= 0) {
+    ids.insert(ids.end(), {end_of_answer, call});
+    std::erase(ids, draft.FindSpecial("<|end|>"));
   }
   std::erase(ids, -1);
   std::ranges::sort(ids);

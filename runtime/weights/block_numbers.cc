@@ -137,7 +137,6 @@ void ReadIq4Xs(const uint8_t* stored, BlockNumbers& numbers) {
 // denormal if the exponent is 0 or 1, and is then zero: such weights are less than 1e-36.
 void ReadMxfp4(const uint8_t* stored, BlockNumbers& numbers) {
   constexpr uint8_t kNotANumber = 255;
-  constexpr unsigned kBf16MantissaBits = 7;
   const unsigned exponent = stored[0];
   const unsigned halved = exponent == kNotANumber ? exponent : exponent - (exponent != 0);
   numbers.scale = static_cast<uint16_t>(halved << kBf16MantissaBits);

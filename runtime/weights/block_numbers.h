@@ -8,6 +8,9 @@
 
 namespace cria {
 
+// Bits of a bf16 below its exponent; a scale of MXFP4 is an exponent alone.
+inline constexpr unsigned kBf16MantissaBits = 7;
+
 // The integers of a block, one for each place where the block has one.
 struct BlockNumbers {
   uint8_t codes[kMaxBlockInputs] = {};  // The bytes of int8 codes.

@@ -36,7 +36,6 @@ void PackScales(const BlockFormat& format, const BlockNumbers& numbers, size_t r
     next += kOutputs * sizeof(half);
   };
   if (format.scale_type == BlockScaleType::kE8m0) {
-    constexpr unsigned kBf16MantissaBits = 7;
     next[row] = static_cast<uint8_t>(numbers.scale >> kBf16MantissaBits);
     next += kOutputs;
   } else {
