@@ -151,6 +151,9 @@ Status CheckWeights(std::span<const double> weights) {
 
 // A field of the configuration for which parts of layers are not known; empty if there is none.
 std::string_view UndividedFeature(const ModelConfig& config) {
+  if (config.has_linear_attention()) return "linear_attention";
+  if (config.has_mamba()) return "mamba";
+  if (config.attn_output_gate) return "attn_output_gate";
   if (config.hidden_size_per_layer_input != 0) return "hidden_size_per_layer_input";
   if (config.enable_moe_block) return "enable_moe_block";
   for (const LayerKind& kind : config.layer_kinds) {
@@ -201,15 +204,6 @@ ColumnBlocks ColumnBlocks::Of(const ModelFile& model) {
 Result<std::vector<RankShare>> Divide(const ModelConfig& config, const ColumnBlocks& blocks,
                                       std::span<const double> weights) {
   CRIA_RETURN_IF_ERROR(CheckWeights(weights));
-  const std::string_view refused = config.has_linear_attention() ? "linear_attention"
-                                   : config.has_mamba()          ? "mamba"
-                                   : config.attn_output_gate     ? "attn_output_gate"
-                                                                 : "";
-  if (!refused.empty()) {
-    return Fail(
-        ErrorCode::kUnsupported,
-        Format("models with {} cannot be divided among ranks yet; start one rank", refused));
-  }
   if (const std::string_view feature = UndividedFeature(config); !feature.empty()) {
     return Fail(
         ErrorCode::kUnsupported,

@@ -6,7 +6,9 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/numeric.h"
@@ -193,6 +195,8 @@ TEST_P(PartsOfModels, HaveTheirRowsAndColumns) {
       ConvertedModel(support::FamilyNamed("Lfm2Biases"), conversion),
       ConvertedModel(support::FamilyNamed("Lfm3"), conversion),
       ConvertedModel(support::FamilyNamed("GptOss"), conversion)};
+  std::set<std::string_view> cut_roles;
+  std::set<std::string_view> roles_in_parts;
   for (const ConvertedModel& converted : models) {
     // What is divided does not depend on the processor.
     if (support::IsEmulated() && &converted != &models[3]) continue;
@@ -211,6 +215,13 @@ TEST_P(PartsOfModels, HaveTheirRowsAndColumns) {
           const Numbers found = ReadAll(part, part.tensor(tensor.spec.role, tensor.spec.layer));
           ASSERT_EQ(found.layout.output_channels, rows.size()) << tensor.spec.Name();
           ASSERT_EQ(found.layout.input_channels, columns.size()) << tensor.spec.Name();
+          const TensorRoleRow& role = RowOf(tensor.spec.role);
+          EXPECT_NE(role.ranks_have, RanksHave::kNothing) << role.name;
+          if (role.ranks_have == RanksHave::kParts) roles_in_parts.insert(role.name);
+          if (found.layout.output_channels < expected.layout.output_channels ||
+              found.layout.input_channels < expected.layout.input_channels) {
+            cut_roles.insert(role.name);
+          }
           for (size_t row = 0; row < rows.size(); ++row) {
             for (size_t column = 0; column < columns.size(); ++column) {
               ASSERT_EQ(found.At(row, column), expected.At(rows[row], columns[column]))
@@ -221,6 +232,8 @@ TEST_P(PartsOfModels, HaveTheirRowsAndColumns) {
       }
     }
   }
+  // TensorSlice::Of knows the parts of each of these roles.
+  EXPECT_EQ(cut_roles, roles_in_parts);
 }
 
 INSTANTIATE_TEST_SUITE_P(Schemes, PartsOfModels,
