@@ -11,12 +11,12 @@
 
 #include "core/format.h"
 #include "core/platform.h"
-#include "llm/engine_fields.h"
 #include "model/checksum.h"
 #include "model/model_outline.h"
 #include "model/path_contents.h"
 #include "ops/simd_target_name.h"
 #include "ranks/agreement.h"
+#include "ranks/engine_fields.h"
 
 namespace cria::ranks {
 
@@ -79,9 +79,13 @@ EngineOptions FollowerOptions(EngineOptions options) {
   return options;
 }
 
-Status RankedLoader::Meet(std::string_view version) {
+Status RankedLoader::Meet(std::string_view version, size_t address_bytes) {
   const uint64_t hash = ChecksumOf(std::as_bytes(std::span(version)));
-  return Agree(collective_, {}, std::as_bytes(std::span(&hash, 1)), "another version of cria");
+  CRIA_RETURN_IF_ERROR(
+      Agree(collective_, {}, std::as_bytes(std::span(&hash, 1)), "another version of cria"));
+  const uint64_t address_bits = 8 * uint64_t{address_bytes};
+  return Agree(collective_, {}, std::as_bytes(std::span(&address_bits, 1)),
+               "addresses of another size (32 or 64 bits)");
 }
 
 Result<std::unique_ptr<Engine>> RankedLoader::Load(const std::string& path, EngineOptions options,

@@ -26,8 +26,9 @@ class RankedLoader {
   // `collective` must outlive the loader and the engines.
   explicit RankedLoader(Collective& collective) : collective_(collective) {}
 
-  // Called by all ranks before anything else. Fails if they are not of the same version.
-  Status Meet(std::string_view version);
+  // Called by all ranks before anything else. Fails if they are not of the same version, or have
+  // addresses of different sizes: kModelsOwnContext, for example, is another number then.
+  Status Meet(std::string_view version, size_t address_bytes = sizeof(void*));
 
   // On rank 0: loads the model there and on the other ranks, which get `link` from here. Without
   // weights, all ranks get as much of the model. One model is loaded at a time: the engine of an

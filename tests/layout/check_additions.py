@@ -18,7 +18,7 @@ import tempfile
 # What is copied.
 FOLDERS = ("schema", "runtime", "jinja", "grammar", "ranks", "converter", "cli", "platforms", "docs")
 
-ENGINE_FIELDS = "runtime/llm/engine_fields.h"
+ENGINE_FIELDS = "ranks/engine_fields.h"
 
 # NAME: most files; changes (file, a regular expression, what takes the place of its first match); sources to compile and
 # their targets; a file without whose changes they must not compile.

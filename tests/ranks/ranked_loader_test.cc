@@ -131,7 +131,9 @@ TEST(RankedLoader, LoadsAgain) {
   }));
 }
 
-TEST(RankedLoader, RefusesAnotherVersion) {
+// Lets two ranks meet, both of which must fail with the sentence.
+void ExpectNoMeeting(const std::function<Status(RankedLoader&, size_t rank)>& meet,
+                     const char* sentence) {
   ThreadMailboxes boxes(2);
   std::vector<Status> statuses(2);
   std::vector<std::thread> threads;
@@ -139,15 +141,27 @@ TEST(RankedLoader, RefusesAnotherVersion) {
     threads.emplace_back([&, rank] {
       ThreadTransport transport(boxes, rank);
       OrderedCollective collective(transport);
-      statuses[rank] = RankedLoader(collective).Meet(rank == 0 ? "1.0" : "1.1");
+      RankedLoader loader(collective);
+      statuses[rank] = meet(loader, rank);
     });
   }
   for (std::thread& thread : threads) thread.join();
   for (const Status& status : statuses) {
     ASSERT_FALSE(status);
-    EXPECT_EQ(status.error().message(),
-              "rank 1 has another version of cria than rank 0: give all ranks the same");
+    EXPECT_STREQ(status.error().message().c_str(), sentence);
   }
+}
+
+TEST(RankedLoader, RefusesAnotherVersion) {
+  ExpectNoMeeting(
+      [](RankedLoader& loader, size_t rank) { return loader.Meet(rank == 0 ? "1.0" : "1.1"); },
+      "rank 1 has another version of cria than rank 0: give all ranks the same");
+}
+
+TEST(RankedLoader, RefusesAddressesOfAnotherSize) {
+  ExpectNoMeeting(
+      [](RankedLoader& loader, size_t rank) { return loader.Meet("1.0", rank == 0 ? 8 : 4); },
+      "rank 1 has addresses of another size (32 or 64 bits) than rank 0: give all ranks the same");
 }
 
 }  // namespace

@@ -1,11 +1,10 @@
 #pragma once
 
-#include <cstddef>
 #include <tuple>
 
 #include "llm/engine.h"
 
-namespace cria {
+namespace cria::ranks {
 
 // Who needs which fields of EngineOptions if several ranks compute a model together: each field is
 // a row of one of these lists. Flags and the C API are no part of it: they choose what they offer.
@@ -34,8 +33,8 @@ constexpr void ForEachEngineField(const Fields& fields, const Function& function
   std::apply([&](const auto&... field) { (function(field), ...); }, fields);
 }
 
-// Does not compile if EngineOptions has more or fewer fields than the lists have rows: whoever adds
-// an option adds its row, and a name here.
+// Does not compile if EngineOptions has more or fewer fields than the lists have rows: a new option
+// needs its row, and here a name and the next number.
 inline void CountEngineFields(const EngineOptions& options) {
   const auto& [f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15, f16, f17, f18, f19,
                f20, f21, f22, f23] = options;
@@ -46,4 +45,4 @@ static_assert(std::tuple_size_v<decltype(kSharedEngineFields)> +
                   std::tuple_size_v<decltype(kOwnEngineFields)> ==
               23);
 
-}  // namespace cria
+}  // namespace cria::ranks
