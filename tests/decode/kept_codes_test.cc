@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -57,36 +58,24 @@ TEST_P(KeptCodesTest, PredictAsTheFileDoes) {
   EXPECT_LT(RootMeanSquareDifference(logits, expected), 0.03f * magnitude);
 }
 
-// The share of rows in which the root mean square of differences is less than 3 in 100.
-double ShareOfNearRows(const std::vector<float>& expected, const std::vector<float>& logits,
-                       size_t rows) {
-  const size_t row_size = expected.size() / rows;
-  size_t count = 0;
-  for (size_t row = 0; row < rows; ++row) {
-    const auto row_of = [&](const std::vector<float>& all) {
-      const auto begin = all.begin() + static_cast<ptrdiff_t>(row * row_size);
-      return std::vector<float>(begin, begin + static_cast<ptrdiff_t>(row_size));
-    };
-    const std::vector<float> wanted = row_of(expected);
-    const float magnitude = RootMeanSquareDifference(wanted, std::vector<float>(row_size));
-    count += RootMeanSquareDifference(row_of(logits), wanted) < 0.03f * magnitude ? 1 : 0;
-  }
-  return static_cast<double>(count) / static_cast<double>(rows);
-}
-
-// Experts in MXFP4 beside other weights in f32. Rounded activations can choose other experts for a
-// token, so that only most rows are near.
+// Experts in MXFP4 beside other weights in f32. All experts are chosen for every token: otherwise,
+// rounded activations could choose others, and the logits of some tokens would be far away.
 TEST(KeptCodesOfExperts, PredictAsTheCheckpointDoes) {
   constexpr size_t kRows = 48;
-  const support::FamilyCheckpoint family = support::FamilyNamed("GptOssMxfp4");
+  support::FamilyCheckpoint family = support::FamilyNamed("GptOssMxfp4");
+  nlohmann::json config = nlohmann::json::parse(family.config_json);
+  config["num_experts_per_tok"] = config["num_local_experts"];
+  family.config_json = config.dump();
   const auto logits_of = [&](const ConvertOptions& conversion) {
     LoadedModel loaded(std::make_shared<const ConvertedModel>(family, conversion),
                        {.context_tokens = 64, .kv_type = KvType::kF32}, 2);
     return loaded.Run(SomeIds(kRows, 300), {1, kRows - 1});
   };
-  EXPECT_GE(ShareOfNearRows(logits_of({.weights = Scheme::kF32}),
-                            logits_of({.weights = Scheme::kF32, .keeps_codes = true}), kRows),
-            0.5);
+  const std::vector<float> expected = logits_of({.weights = Scheme::kF32});
+  const std::vector<float> logits = logits_of({.weights = Scheme::kF32, .keeps_codes = true});
+  const float magnitude = RootMeanSquareDifference(expected, std::vector<float>(expected.size()));
+  // Rounding activations to int8 costs 2.7 in 100, in four layers of narrow experts.
+  EXPECT_LT(RootMeanSquareDifference(logits, expected), 0.04f * magnitude);
 }
 
 INSTANTIATE_TEST_SUITE_P(Files, KeptCodesTest,
