@@ -9,11 +9,13 @@
 namespace cria {
 
 Status AddTensor(std::string name, TensorSource source, Checkpoint& checkpoint) {
-  const auto [place, is_new] = checkpoint.tensors.try_emplace(std::move(name), std::move(source));
-  if (is_new) return {};
-  // The source has not been moved if there is no place for it.
-  return Fail(ErrorCode::kInvalidFile, Format("{}: two tensors have the meaning of \"{}\"",
-                                              source.file->path(), Quotable(place->first)));
+  const auto [place, is_new] = checkpoint.tensors.try_emplace(std::move(name));
+  if (!is_new) {
+    return Fail(ErrorCode::kInvalidFile, Format("{}: two tensors have the meaning of \"{}\"",
+                                                source.file->path(), Quotable(place->first)));
+  }
+  place->second = std::move(source);
+  return {};
 }
 
 std::unexpected<Error> WrongShape(const TensorSource& source, const std::vector<uint64_t>& wanted,
