@@ -70,13 +70,16 @@ TEST_F(KilledPull, CtrlCLeavesNothingAndTheDownloadGoesOn) {
     response.part_bytes = response.body.size() / 2;
     response.after_part = [&] { support::Await([&] { return has_ended.load(); }); };
   };
+  // The files before it are whole after a moment, and a stop among them leaves nothing to go on with.
   const auto has_part = [&] {
     std::error_code error;
     for (fs::recursive_directory_iterator file(Store(), error);
          !error && file != fs::recursive_directory_iterator(); file.increment(error)) {
       std::error_code absent;
-      if (file->path().extension() == ".part" && file->file_size(absent) > 0 && !absent)
+      if (file->path().filename() == "model.safetensors.part" && file->file_size(absent) > 0 &&
+          !absent) {
         return true;
+      }
     }
     return false;
   };
