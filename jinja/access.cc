@@ -21,6 +21,20 @@ Value Cycle(Call& call) {
 }
 constexpr Native kCycle = {"cycle *", Cycle};
 
+// loop.changed(a, b…): whether the arguments differ from those of the last call.
+Value Changed(Call& call) {
+  if (!call.given.keywords.empty()) {
+    call.context.Fail("'changed' compares values, which have no names");
+    return {};
+  }
+  const Value given = MakeList(call.context, call.given.positional, Kind::kTuple);
+  const Value*& compared = call.self.loop->compared;
+  const bool is_changed = compared == nullptr || !Equal(call.context, *compared, given);
+  if (is_changed) compared = call.context.New<Value>(given);
+  return Bool(is_changed);
+}
+constexpr Native kChanged = {"changed *", Changed};
+
 Value MakeMethod(Context& context, const Value& self, const Native* native, std::string_view name) {
   if (native == nullptr) return Undefined(context, name);
   Value value;
@@ -48,6 +62,7 @@ Value LoopAttribute(Context& context, const Value& value, std::string_view name)
   if (name == "previtem") return item(index - 1);
   if (name == "nextitem") return item(index + 1);
   if (name == "cycle") return MakeMethod(context, value, &kCycle, name);
+  if (name == "changed") return MakeMethod(context, value, &kChanged, name);
   return Undefined(context, name);
 }
 

@@ -111,6 +111,8 @@ Value Interpreter::EvaluateCall(const Node& node) {
       return Apply(context_, *callee.method->native, callee.method->self, arguments);
     case Kind::kMacro:
       return CallMacro(*callee.macro, arguments);
+    case Kind::kLoop:
+      return CallLoop(*callee.loop, arguments);
     case Kind::kUndefined:
       if (const Node& method = *node.children[0];
           method.kind == NodeKind::kAttribute && IsListed(kChangingMethods, method.name)) {

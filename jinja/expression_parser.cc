@@ -43,7 +43,7 @@ constexpr auto kOperators = std::to_array<LeveledSpelling>({{"+", Operator::kAdd
 // template does not fail later, in a branch that is rarely taken.
 constexpr char kMissingFilters[] = " filesizeformat pprint random striptags urlize xmlattr ";
 constexpr char kMissingMethods[] =
-    " as_integer_ratio bit_length changed encode fromkeys is_integer isidentifier maketrans "
+    " as_integer_ratio bit_length encode fromkeys is_integer isidentifier maketrans "
     "striptags translate unescape ";
 constexpr std::string_view kRandomFunction = "lipsum";
 constexpr std::string_view kRandomFilter = "random";

@@ -23,6 +23,11 @@ struct Macro {
   Interpreter::Scope* scope;  // The scope in which it was defined.
 };
 
+struct Recursion {
+  const Node* node;           // The kFor.
+  Interpreter::Scope* scope;  // The scope around the loop.
+};
+
 Interpreter::Interpreter(Context& context, std::span<const Variable> globals) : context_(context) {
   scope_ = context_.New<Scope>({});
   for (const Variable& variable : globals) Define(variable.name, variable.value);
@@ -186,16 +191,20 @@ std::span<const Value> Interpreter::Filter(const Node& target, const Node& condi
 }
 
 Interpreter::Flow Interpreter::ExecuteFor(const Node& node) {
+  return RunLoop(node, Evaluate(*node.children[1]), 0);
+}
+
+Interpreter::Flow Interpreter::RunLoop(const Node& node, const Value& iterated, int depth) {
   const auto children = node.children;
   const Node& target = *children[0];
-  const Value iterated = Evaluate(*children[1]);
   context_.set_position(node.position);
   std::span<const Value> items = Items(context_, iterated);
   if (children[2] != nullptr) items = Filter(target, *children[2], items);
   if (context_.failed()) return Flow::kBreak;
   if (items.empty()) return children[4] == nullptr ? Flow::kNext : Execute(*children[4]);
 
-  Loop* loop = context_.New<Loop>({.items = items, .depth = loops_++});
+  Loop* loop = context_.New<Loop>({.items = items, .depth = depth});
+  if (node.flag) loop->recursion = context_.New<Recursion>({&node, scope_});
   Value variable;
   variable.kind = Kind::kLoop;
   variable.loop = loop;
@@ -207,7 +216,6 @@ Interpreter::Flow Interpreter::ExecuteFor(const Node& node) {
     if (Execute(*children[3]) == Flow::kBreak) break;
   }
   scope_ = outside;
-  --loops_;
   return Flow::kNext;
 }
 
@@ -375,6 +383,24 @@ Value Interpreter::CallMacro(const Macro& macro, const Arguments& arguments) {
   const Value written = Capture(*macro.node->children[0]);
   scope_ = outside;
   return written;
+}
+
+Value Interpreter::CallLoop(const Loop& loop, const Arguments& arguments) {
+  if (loop.recursion == nullptr) {
+    context_.Fail("a loop that is not marked 'recursive' cannot be called");
+    return {};
+  }
+  if (arguments.positional.size() != 1 || !arguments.keywords.empty()) {
+    context_.Fail("a recursive loop is called with one argument, the values to loop over");
+    return {};
+  }
+  TextBuilder captured(context_);
+  TextBuilder* const outside = std::exchange(output_, &captured);
+  Scope* const scope_outside = std::exchange(scope_, loop.recursion->scope);
+  RunLoop(*loop.recursion->node, arguments.positional[0], loop.depth + 1);
+  scope_ = scope_outside;
+  output_ = outside;
+  return captured.Take();
 }
 
 Value MacroAttribute(Context& context, const Macro& macro, std::string_view name) {

@@ -28,6 +28,7 @@ class Interpreter {
  private:
   struct Scope;
   friend struct Macro;
+  friend struct Recursion;
   // How execution goes on.
   enum class Flow : uint8_t { kNext, kBreak, kContinue };
 
@@ -38,6 +39,8 @@ class Interpreter {
   Flow ExecuteBody(const Node& body);
   Flow ExecuteIf(const Node& node);
   Flow ExecuteFor(const Node& node);
+  // Runs a kFor over other values than its own; `depth` is that of the loop.
+  Flow RunLoop(const Node& node, const Value& iterated, int depth);
   void ExecuteSetBlock(const Node& node);
   Flow ExecuteWith(const Node& node);
   void Print(const Text& text);
@@ -60,6 +63,8 @@ class Interpreter {
   Value ExtraArguments(std::span<const Node* const> parameters, const Arguments& arguments,
                        bool has_names, size_t* count);
   Value CallMacro(const Macro& macro, const Arguments& arguments);
+  // What a recursive loop writes for the values that are its argument.
+  Value CallLoop(const Loop& loop, const Arguments& arguments);
 
   Value Lookup(std::string_view name);
   void Define(std::string_view name, const Value& value);
@@ -73,7 +78,6 @@ class Interpreter {
   TextBuilder* output_ = nullptr;
   Value captured_;
   int depth_ = 0;
-  int loops_ = 0;
 };
 
 }  // namespace cria::jinja

@@ -195,9 +195,7 @@ const Node* Parser::ParseFor() {
   const Node* iterated = ParseOr();
   if (token_.IsSymbol(",")) return Fail(token_.position, "a loop over several values needs ( )");
   const Node* condition = SkipName("if") ? ParseExpression() : nullptr;
-  if (token_.IsName("recursive")) {
-    return Fail(token_.position, "recursive loops are not supported");
-  }
+  const bool is_recursive = SkipName("recursive");
   EndBlock();
   ++loops_;
   const Node* body = ParseBody({"else", "endfor"});
@@ -208,7 +206,9 @@ const Node* Parser::ParseFor() {
   } else {
     SkipEnd();
   }
-  return Make(NodeKind::kFor, position, {target, iterated, condition, body, otherwise});
+  Node* loop = Make(NodeKind::kFor, position, {target, iterated, condition, body, otherwise});
+  loop->flag = is_recursive;
+  return loop;
 }
 
 const Node* Parser::ParseTarget(bool with_attributes) {

@@ -16,7 +16,7 @@ enum class NodeKind : uint8_t {
   kWrite,       // `value`, unchanged
   kPrint,       // expression
   kIf,          // condition, body, condition, body…, [body]
-  kFor,         // target, iterated, [condition], body, [else body]
+  kFor,         // target, iterated, [condition], body, [else body]; `flag`: recursive
   kSet,         // target, expression
   kSetBlock,    // [target], body, expression: filters of kCaptured, written without a target
   kWith,        // tuple of targets, tuple of expressions, body

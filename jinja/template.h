@@ -23,8 +23,8 @@ inline constexpr size_t kMaxTemplateBytes = size_t{1} << 18;
 
 // A parsed chat template: Jinja 3.1's language as Hugging Face's transformers run it (trim_blocks
 // and lstrip_blocks, break and continue, raise_exception, strftime_now), without inheritance,
-// includes, recursive loops, and functions that change values. The filters and methods that are
-// missing besides are refused by name when a template is parsed.
+// includes, and functions that change values. The filters and methods that are missing besides are
+// refused by name when a template is parsed.
 //
 // Errors are one sentence with the template's line: kInvalidFile if the template cannot be parsed,
 // kUsage if it fails with some values or calls raise_exception, kOutOfRange if it exceeds a limit.

@@ -17,6 +17,7 @@ struct Dict;
 struct Namespace;
 struct Generator;
 struct Loop;
+struct Recursion;
 struct Cycler;
 struct Native;
 struct Method;
@@ -57,7 +58,7 @@ struct Value {
     const Dict* dict;
     Namespace* attributes;
     Generator* generator;
-    const Loop* loop;
+    Loop* loop;
     Cycler* cycler;
     const Native* function;
     const Method* method;
@@ -105,8 +106,10 @@ struct Cycler {
 
 struct Loop {
   std::span<const Value> items;
-  size_t index = 0;  // From 0.
-  int depth = 0;     // From 0.
+  size_t index = 0;                      // From 0.
+  int depth = 0;                         // In how many calls of a recursive loop this one runs.
+  const Recursion* recursion = nullptr;  // What a call of the loop runs; null if not recursive.
+  const Value* compared = nullptr;       // The arguments of the last changed(), a tuple.
 };
 
 inline Value None() {

@@ -27,6 +27,45 @@ TEST(JinjaInterpreterTest, LoopsGoThroughWhatPythonsWould) {
   EXPECT_THAT(FailureOf("{% for x in 5 %}{% endfor %}"), HasSubstr("int cannot be iterated"));
 }
 
+TEST(JinjaInterpreterTest, RecursiveLoops) {
+  constexpr const char* kTree =
+      "{% for x in [[1, [2]], 3] recursive %}({{ loop.depth }}{{ loop.depth0 }}{{ loop.index }}"
+      "{% if x is iterable %}{{ loop(x) }}{% else %}={{ x }}{% endif %}){% endfor %}";
+  EXPECT_EQ(RenderText(kTree), "(101(211=1)(212(321=2)))(102=3)");
+  // A loop within another one is no recursion.
+  EXPECT_EQ(RenderText("{% for x in [1] %}{% for y in [1] %}{{ loop.depth }}{% endfor %}"
+                       "{% endfor %}"),
+            "1");
+  // A call sees what surrounds the loop, not what its body has set.
+  EXPECT_EQ(RenderText("{% set z = 1 %}{% for x in [[2]] recursive %}{{ z }}{% set z = 3 %}"
+                       "{{ z }}{% if x is iterable %}{{ loop(x) }}{% endif %}{% endfor %}{{ z }}"),
+            "13131");
+  EXPECT_EQ(RenderText("{% for x in [[], 3] if x != 4 recursive %}<{% if x is iterable %}"
+                       "{{ loop(x) | upper }}{% endif %}>{% else %}none{% endfor %}"),
+            "<NONE><>");
+  EXPECT_EQ(RenderText("{% for x in [[1, 2], 3] recursive %}{% if x is iterable %}{{ loop(x) }}"
+                       "{% else %}{{ x }}{% break %}{% endif %}{% endfor %}"),
+            "13");
+  EXPECT_EQ(RenderText("{% set keep = namespace() %}{% for x in [1] recursive %}"
+                       "{% set keep.loop = loop %}a{{ x }}{% endfor %}{{ keep.loop([5]) }}"),
+            "a1a5");
+  EXPECT_THAT(FailureOf("{% for x in [1] %}{{ loop([1]) }}{% endfor %}"),
+              HasSubstr("not marked 'recursive'"));
+  EXPECT_THAT(FailureOf("{% for x in [1] recursive %}{{ loop() }}{% endfor %}"),
+              HasSubstr("one argument"));
+  EXPECT_THAT(FailureOf("{% for x in [1] recursive %}{{ loop([x]) }}{% endfor %}"),
+              HasSubstr("nested too deeply"));
+}
+
+TEST(JinjaInterpreterTest, ALoopTellsWhetherValuesChanged) {
+  EXPECT_EQ(RenderText("{% for x in [1, 1, 2, 1] %}{{ loop.changed(x) }} {% endfor %}"),
+            "True False True True ");
+  EXPECT_EQ(RenderText("{% for x in [1, 2] %}{{ loop.changed(x, 'a') }}{{ loop.changed() }} "
+                       "{% endfor %}"),
+            "TrueTrue TrueTrue ");
+  EXPECT_EQ(RenderText("{% for x in [1, 2] %}{{ loop.changed() }}{% endfor %}"), "TrueFalse");
+}
+
 TEST(JinjaInterpreterTest, LoopsWithConditionsAndElse) {
   EXPECT_EQ(RenderText("{% for n in numbers if n > 1 %}{{ n }}/{{ loop.length }} {% endfor %}"),
             "3/2 2/2 ");
