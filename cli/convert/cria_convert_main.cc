@@ -13,6 +13,7 @@
 #include "cli/convert/conversion_check.h"
 #include "cli/convert/conversion_report.h"
 #include "cli/convert/cost_command.h"
+#include "cli/convert/families_command.h"
 #include "cli/convert/scheme_table.h"
 #include "cli/convert/step_progress.h"
 #include "cli/ends.h"
@@ -392,6 +393,7 @@ int Run(int argc, char** argv) {
   program.SetAction([&arguments] { return Convert(arguments); });
   AddPlanCommand(program);
   cria::cli::AddCostCommand(program);
+  cria::cli::AddFamiliesCommand(program);
   const cria::Status result = program.Run(std::vector<std::string>(argv + 1, argv + argc));
   if (result) return cria::cli::FinishOutput("cria-convert");
   return cria::cli::ReportError("cria-convert", result.error());

@@ -26,12 +26,17 @@ constexpr std::array<KeyName, 1> kGptOssKeys = {"expert_gating_func"};
 // In texts, the positions of all sections are the same.
 constexpr std::array<KeyName, 2> kQwen35Keys = {"rope.dimension_sections", "nextn_predict_layers"};
 
+constexpr std::array<std::string_view, 2> kLikeLlama = {"MistralForCausalLM",
+                                                        "MinistralForCausalLM"};
+constexpr std::array<std::string_view, 1> kLikeGranite = {"GraniteMoeHybridForCausalLM"};
+constexpr std::array<std::string_view, 1> kLikeGemma4 = {"Gemma4UnifiedForCausalLM"};
+
 constexpr std::array kGgufArchitectures = {
-    // Mistral's files have this architecture, too.
     GgufArchitecture{.name = "llama",
                      .hugging_face = "LlamaForCausalLM",
                      .is_interleaved = true,
-                     .mixture = "MixtralForCausalLM"},
+                     .mixture = "MixtralForCausalLM",
+                     .not_told_apart = kLikeLlama},
     GgufArchitecture{.name = "qwen2", .hugging_face = "Qwen2ForCausalLM", .qkv_bias = true},
     GgufArchitecture{.name = "qwen3", .hugging_face = "Qwen3ForCausalLM", .qk_norm = true},
     GgufArchitecture{.name = "gemma",
@@ -67,6 +72,7 @@ constexpr std::array kGgufArchitectures = {
                      .scales_embedding = true,
                      .sliding_rope_theta = 10000.0f,
                      .is_gemma4 = true,
+                     .not_told_apart = kLikeGemma4,
                      .own_keys = kGemma4Keys},
     GgufArchitecture{.name = "phi3",
                      .hugging_face = "Phi3ForCausalLM",
@@ -77,11 +83,12 @@ constexpr std::array kGgufArchitectures = {
                      .hugging_face = "SmolLM3ForCausalLM",
                      .is_interleaved = true,
                      .no_rope_layer_interval = 4},
-    // Models of Granite 4.0 that are neither mixtures nor have layers of Mamba have it, too.
+    // Granite 4.0's models have this name if they are no mixtures and have no layers of Mamba.
     GgufArchitecture{.name = "granite",
                      .hugging_face = "GraniteForCausalLM",
                      .is_interleaved = true,
                      .has_rope_switch = true,
+                     .not_told_apart = kLikeGranite,
                      .own_keys = kGraniteKeys},
     GgufArchitecture{.name = "granitehybrid",
                      .hugging_face = "GraniteMoeHybridForCausalLM",
@@ -195,6 +202,8 @@ constexpr std::array kGgufArchitectures = {
 };
 
 }  // namespace
+
+std::span<const GgufArchitecture> GgufArchitectures() { return kGgufArchitectures; }
 
 bool GgufArchitecture::Uses(std::string_view key) const {
   return std::ranges::contains(own_keys, key);

@@ -66,11 +66,15 @@ struct GgufArchitecture {
   // Sinks, biases of experts and of the router, and their clamped activation; yarn does not round
   // the ends of its ramp, although llama.cpp does.
   bool is_gpt_oss = false;
+  // Other Hugging Face architectures whose files have this name and compute the same.
+  std::span<const std::string_view> not_told_apart = {};
   // Keys that are used, although they are refused for other architectures.
   std::span<const std::string_view> own_keys = {};
 
   bool Uses(std::string_view key) const;
 };
+
+std::span<const GgufArchitecture> GgufArchitectures();
 
 // The architecture of a file; fails if it is not known, and names it.
 Result<GgufArchitecture> ReadGgufArchitecture(const GgufMetadata& metadata);

@@ -280,13 +280,6 @@ constexpr std::array kFamilies = {
     TextOf(Qwen35Moe(), "Qwen3_5MoeForConditionalGeneration", "qwen3_5_moe"),
 };
 
-// A model that sees pictures, too, and has a text model in it that is of one of the families.
-struct VisionModel {
-  Name architecture;
-  Name model_type;
-  Name text_model_type;  // If the text model does not say it.
-  bool tie_word_embeddings;
-};
 constexpr std::array kVisionModels = {
     VisionModel{"Mistral3ForConditionalGeneration", "mistral3", "mistral", true},
     VisionModel{"SmolVLMForConditionalGeneration", "smolvlm", "llama", false},
@@ -342,6 +335,10 @@ Result<std::optional<std::string>> ReadArchitecture(const JsonFields& fields) {
 }
 
 }  // namespace
+
+std::span<const Family> HfFamilies() { return kFamilies; }
+
+std::span<const VisionModel> VisionModels() { return kVisionModels; }
 
 bool Family::Uses(std::string_view field) const { return std::ranges::contains(own_fields, field); }
 

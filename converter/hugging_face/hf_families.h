@@ -181,6 +181,18 @@ struct Family {
   bool Uses(std::string_view field) const;
 };
 
+// A model that sees pictures, too, and has a text model in it that is of one of the families.
+struct VisionModel {
+  std::string_view architecture;
+  std::string_view model_type;
+  std::string_view text_model_type;  // If the text model does not say it.
+  bool tie_word_embeddings;
+};
+
+// All families; text models that only one model around them has are families of their own.
+std::span<const Family> HfFamilies();
+std::span<const VisionModel> VisionModels();
+
 // The family that architectures or model_type names. If both are given, they must agree:
 // transformers uses model_type, other programs use architectures, and the families interpret fields
 // differently.

@@ -49,7 +49,7 @@ ADDITIONS = {
          r'    Family{.architecture = "AddedForCausalLM", .model_type = "added", .qk_norm = true},\n\g<0>'),
         ("converter/gguf/gguf_architectures.cc", r'    GgufArchitecture{\.name = "qwen2"',
          r'    GgufArchitecture{.name = "added", .hugging_face = "AddedForCausalLM", .qk_norm = true},\n\g<0>'),
-        ("docs/models.md", r"`MistralForCausalLM`", r"`AddedForCausalLM`, \g<0>"),
+        ("docs/models.md", r"\| `MistralForCausalLM`", r"| `AddedForCausalLM` | `added` | `added` |  |\n\g<0>"),
     ], {"converter/hugging_face/hf_families.cc": "cria_converter_hugging_face.dir",
         "converter/gguf/gguf_architectures.cc": "cria_converter_gguf.dir"}, None),
 }
