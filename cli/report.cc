@@ -35,6 +35,27 @@ std::string MemoryUsageLine(const MemoryPlan& plan) {
       FormatBytes(usage.peak_resident_bytes), FormatBytes(plan.peak_bytes()), usage.major_faults);
 }
 
+std::string ProcessorLine(const platform::ProcessorState& state) {
+  std::string facts;
+  const auto add = [&facts](const std::string& fact) {
+    facts += (facts.empty() ? "processor: " : ", ") + fact;
+  };
+  if (state.temperature_celsius) add(Format("{:.1f} °C", *state.temperature_celsius));
+  if (state.frequency_hz) add(Format("{} MHz", *state.frequency_hz / 1'000'000));
+  const platform::Throttling throttling = state.throttling.value_or(platform::Throttling());
+  if (throttling.is_slowed) {
+    add("slowed down now");
+  } else if (throttling.was_slowed) {
+    add("was slowed down since the board was started");
+  }
+  if (throttling.is_under_voltage) {
+    add("too little voltage now");
+  } else if (throttling.was_under_voltage) {
+    add("had too little voltage since the board was started");
+  }
+  return facts;
+}
+
 double MillisecondsSince(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
       .count();

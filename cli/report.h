@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/format_bytes.h"
+#include "core/platform.h"
 #include "llm/engine.h"
 #include "llm/generator.h"
 
@@ -39,6 +40,9 @@ void PrintJson(const nlohmann::ordered_json& object);
 
 // One line with the memory that the process uses now and the planned memory.
 std::string MemoryUsageLine(const MemoryPlan& plan);
+
+// "processor: 48.3 °C, 2400 MHz, slowed down", as far as the system says it; "" if it says nothing.
+std::string ProcessorLine(const platform::ProcessorState& state);
 
 // "1 thread", "2 threads".
 std::string CountText(size_t count, const char* noun);

@@ -163,6 +163,7 @@ Result<StopReason> Chat::Answer(Question question, std::string_view message,
   if (!reason) return std::unexpected(Explained(std::move(reason.error()), message));
   if (style.format == AnswerFormat::kJson) PrintJsonAnswer(printer, *reason);
   PrintNotices(*reason);
+  if (options_.shows_figures) std::fprintf(stderr, "(%s)\n", StatsText().c_str());
   SaveSession();
   return reason;
 }

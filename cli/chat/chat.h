@@ -26,8 +26,9 @@ struct ChatOptions {
   std::string session_path;
   size_t max_tokens = 0;  // The longest answer; 0: no limit.
   WhenFull when_full = WhenFull::kShift;
-  bool is_quiet = false;    // Only answers, notices and errors are printed.
-  bool has_prompt = false;  // Advice may name commands such as /reset.
+  bool is_quiet = false;       // Only answers, notices and errors are printed.
+  bool has_prompt = false;     // Advice may name commands such as /reset.
+  bool shows_figures = false;  // The figures of each answer are printed after it.
   EngineOptions engine;
   SamplerOptions sampler;
   ConstraintOptions constraint;  // Each answer must match it.
@@ -76,6 +77,7 @@ class Chat {
   // Fails if the model's template cannot turn reasoning on or off as wanted, or if reasoning would
   // have to match the constraint of the answers.
   Status SetThinking(Thinking thinking);
+  void SetShowsFigures(bool shows_figures) { options_.shows_figures = shows_figures; }
   void SetMaxTokens(size_t max_tokens) { options_.max_tokens = max_tokens; }
   void SetWhenFull(WhenFull when_full);
 

@@ -3,6 +3,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "cli/chat/chat.h"
 #include "cli/chat/interactive_chat.h"
@@ -14,6 +16,7 @@
 #include "cli/flags/options.h"
 #include "cli/flags/template_options.h"
 #include "cli/models/get_model.h"
+#include "cli/remedy.h"
 #include "cli/report.h"
 #include "cli/start_engine.h"
 #include "cli/terminal/printable.h"
@@ -68,6 +71,63 @@ AnswerStyle StyleOf(const ChatArguments& arguments, bool is_typed) {
   return style;
 }
 
+// A chat with the model that answers it.
+struct LoadedChat {
+  std::unique_ptr<Engine> engine;
+  std::unique_ptr<Chat> chat;
+};
+
+// Loads the model of the options. The conversation is that of --session, if there is one, otherwise
+// it begins with `messages`.
+Result<LoadedChat> LoadChat(const ChatOptions& options, std::vector<ChatMessage> messages,
+                            bool is_typed) {
+  const auto start = std::chrono::steady_clock::now();
+  LoadedChat loaded;
+  CRIA_ASSIGN_OR_RETURN(loaded.engine, LoadEngine(options.model_path, options.engine));
+  CRIA_ASSIGN_OR_RETURN(loaded.chat, Chat::Create(*loaded.engine, options, start));
+  if (!options.is_quiet) TellModel(*loaded.engine, is_typed);
+  CRIA_RETURN_IF_ERROR(loaded.chat->OpenSession());
+  if (options.session_path.empty() && !messages.empty()) {
+    CRIA_RETURN_IF_ERROR(loaded.chat->AddMessages(std::move(messages)));
+  }
+  return loaded;
+}
+
+// Goes on with another model. After a failure, the chat is that of the model before; without one,
+// that could not be loaded again, either.
+Status ChangeModel(const std::string& name, bool agrees, LoadedChat& loaded) {
+  ChatOptions options = loaded.chat->options();
+  CRIA_ASSIGN_OR_RETURN(const std::string path, GetModel({name, agrees}, options.engine));
+  CRIA_RETURN_IF_ERROR(loaded.chat->CloseSession());
+  const std::string path_before = std::exchange(options.model_path, path);
+  const auto kept = loaded.chat->conversation().messages();
+  const std::vector<ChatMessage> messages(kept.begin(), kept.end());
+  options.system_prompt.clear();  // It is among the messages.
+  // The memory of two models at the same time is not planned.
+  loaded.chat.reset();
+  loaded.engine.reset();
+  Result<LoadedChat> other = LoadChat(options, messages, /*is_typed=*/true);
+  if (other) {
+    loaded = *std::move(other);
+    return {};
+  }
+  options.model_path = path_before;
+  CRIA_ASSIGN_OR_RETURN(loaded, LoadChat(options, messages, /*is_typed=*/true));
+  return std::unexpected(other.error());
+}
+
+Status ChatTyped(const InteractiveOptions& options, bool agrees, LoadedChat& loaded) {
+  while (true) {
+    CRIA_ASSIGN_OR_RETURN(const std::optional<std::string> name,
+                          ChatAtTerminal(*loaded.chat, options));
+    if (!name) return {};
+    const Status changed = ChangeModel(*name, agrees, loaded);
+    if (changed) continue;
+    if (loaded.chat == nullptr) return changed;
+    std::fprintf(stderr, "(%s)\n", Printable(Sentence(changed.error())).c_str());
+  }
+}
+
 Status RunChat(ChatArguments& arguments) {
   if (NumRanks() > 1 && !arguments.one_shot.is_given()) {
     // Somebody may type at mpirun, which hands every line on.
@@ -86,25 +146,19 @@ Status RunChat(ChatArguments& arguments) {
   if (message) message = arguments.chat.text.Read(*message);
   CRIA_ASSIGN_OR_RETURN(arguments.chat.model_path,
                         GetModel(arguments.model, arguments.chat.engine));
-  const auto start = std::chrono::steady_clock::now();
-  CRIA_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
-                        LoadEngine(arguments.chat.model_path, arguments.chat.engine));
-  CRIA_ASSIGN_OR_RETURN(const std::unique_ptr<Chat> chat,
-                        Chat::Create(*engine, arguments.chat, start));
-  if (!is_quiet) TellModel(*engine, is_typed);
-  CRIA_RETURN_IF_ERROR(chat->OpenSession());
+  CRIA_ASSIGN_OR_RETURN(LoadedChat loaded, LoadChat(arguments.chat, {}, is_typed));
   const AnswerStyle style = StyleOf(arguments, is_typed);
-  const Status answered = is_typed
-                              ? ChatAtTerminal(*chat, {.is_single_turn = arguments.is_single_turn,
-                                                       .keep_history = !arguments.no_history,
-                                                       .style = style})
-                              : AnswerAndEnd(*chat, arguments.one_shot, style);
+  const Status answered = is_typed ? ChatTyped({.is_single_turn = arguments.is_single_turn,
+                                                .keep_history = !arguments.no_history,
+                                                .style = style},
+                                               arguments.model.agrees, loaded)
+                                   : AnswerAndEnd(*loaded.chat, arguments.one_shot, style);
   const bool is_stopped = !answered && answered.error().code() == ErrorCode::kCancelled;
   if (!is_quiet && arguments.format == AnswerFormat::kText && (answered || is_stopped)) {
-    std::fprintf(stderr, "%s\n", chat->StatsText().c_str());
+    std::fprintf(stderr, "%s\n", loaded.chat->StatsText().c_str());
   }
   CRIA_RETURN_IF_ERROR(answered);
-  return chat->CloseSession();
+  return loaded.chat->CloseSession();
 }
 
 }  // namespace

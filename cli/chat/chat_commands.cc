@@ -6,10 +6,17 @@
 #include <utility>
 
 #include "cli/chat/chat_settings.h"
+#include "cli/chat/exported_chat.h"
+#include "cli/flags/generation_options.h"
 #include "cli/flags/nearest_name.h"
+#include "cli/input/prompt_source.h"
+#include "cli/input/text_file.h"
 #include "cli/report.h"
 #include "cli/terminal/printable.h"
 #include "core/format.h"
+#include "core/format_bytes.h"
+#include "core/platform.h"
+#include "core/utf8.h"
 
 namespace cria::cli {
 
@@ -67,6 +74,14 @@ const std::vector<ChatCommands::Command>& ChatCommands::All() {
        false,
        "answer the last message once more",
        [](Self&, Text&) -> Result<Next> { return Next::kAnswerAgain; }},
+      {{"/retry"},
+       "",
+       false,
+       "answer the last message once more, with another seed",
+       [](Self& self, Text&) -> Result<Next> {
+         CRIA_RETURN_IF_ERROR(self.ChooseSeed());
+         return Next::kAnswerAgain;
+       }},
       {{"/undo"},
        "",
        false,
@@ -126,11 +141,44 @@ const std::vector<ChatCommands::Command>& ChatCommands::All() {
       {{"/stats"},
        "",
        false,
-       "speed of the last answer, and the memory in use",
+       "speed of the last answer, the memory in use, and the processor's heat",
        [](Self& self, Text&) -> Result<Next> {
          Say(self.chat_.StatsText());
          Say(MemoryUsageLine(self.chat_.engine().memory_plan()));
+         const std::string processor = ProcessorLine(platform::ReadProcessorState());
+         if (!processor.empty()) Say(processor);
          return Next::kGoOn;
+       }},
+      {{"/read"},
+       "FILE",
+       true,
+       "put a text file before the next message",
+       [](Self& self, Text& path) -> Result<Next> {
+         CRIA_RETURN_IF_ERROR(self.ReadFile(WithHome(path)));
+         return Next::kGoOn;
+       }},
+      {{"/export"},
+       "FILE",
+       true,
+       "write the conversation as Markdown, or for --messages if FILE ends with .json",
+       [](Self& self, Text& file) -> Result<Next> {
+         const std::string path = WithHome(file);
+         CRIA_RETURN_IF_ERROR(ExportMessages(self.chat_.conversation().messages(), path));
+         Say(Format("({} messages are written into {})",
+                    self.chat_.conversation().messages().size(), Printable(path)));
+         return Next::kGoOn;
+       }},
+      {{"/model"},
+       "[NAME]",
+       false,
+       "print the model, or go on with another one",
+       [](Self& self, Text& name) -> Result<Next> {
+         if (name.empty()) {
+           Say(self.ModelText());
+           return Next::kGoOn;
+         }
+         self.model_name_ = WithHome(name);
+         return Next::kOtherModel;
        }},
       {{"/save"},
        "FILE",
@@ -213,10 +261,48 @@ Status ChatCommands::Set(std::string_view words) {
   return {};
 }
 
+Status ChatCommands::ReadFile(const std::string& path) {
+  const TextBound bound = PromptBound(chat_.engine());
+  CRIA_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path, bound));
+  if (ValidUtf8Prefix(text) != text.size()) {
+    return Fail(ErrorCode::kInvalidFile, Format("{}: is no text in UTF-8", path));
+  }
+  if (files_.size() + text.size() > bound.max_bytes) {
+    return Fail(ErrorCode::kOutOfRange,
+                Format("{}: has, with the files before it, more than the {} bytes that {}", path,
+                       bound.max_bytes, bound.reason));
+  }
+  files_ += text;
+  if (!files_.empty() && !files_.ends_with('\n')) files_ += '\n';
+  Say(Format("({} of {} go before the next message)", FormatBytes(text.size()), Printable(path)));
+  return {};
+}
+
+std::string ChatCommands::WithFiles(std::string message) {
+  if (files_.empty()) return message;
+  return std::exchange(files_, {}) + "\n" + message;
+}
+
+Status ChatCommands::ChooseSeed() {
+  SamplerOptions sampler = chat_.options().sampler;
+  if (sampler.temperature == 0.0f) {
+    return Fail(ErrorCode::kUsage,
+                "the temperature is 0, so that every seed gives the same answer; /set temp 0.8 "
+                "changes it");
+  }
+  sampler.seed = RandomSeed();
+  CRIA_RETURN_IF_ERROR(chat_.SetSampler(sampler));
+  Say(Format("(seed {})", sampler.seed));
+  return {};
+}
+
+std::string ChatCommands::ModelText() const {
+  return Format("{} ({})", Printable(chat_.engine().file().name()),
+                Printable(chat_.options().model_path));
+}
+
 void ChatCommands::Show() const {
-  const Engine& engine = chat_.engine();
-  Say(Format("model          {} ({})", Printable(engine.file().name()),
-             Printable(chat_.options().model_path)));
+  Say(Format("model          {}", ModelText()));
   Say(Format("context        {} of {} tokens", chat_.session().tokens().size(),
              chat_.session().context_tokens()));
   Say(Format("messages       {}", chat_.conversation().messages().size()));

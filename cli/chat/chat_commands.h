@@ -20,21 +20,31 @@ class ChatCommands {
   // Whether the text is meant as a command: it is one line that begins with a slash.
   static bool IsCommand(std::string_view text);
   // What the caller does after a command.
-  enum class Next : uint8_t { kGoOn, kAnswerAgain, kLeave };
+  enum class Next : uint8_t { kGoOn, kAnswerAgain, kOtherModel, kLeave };
   // After an error the chat goes on.
   Result<Next> Run(std::string_view text);
   // All commands that begin like this, and after "/set " all options.
   static std::vector<std::string> Complete(std::string_view beginning);
+
+  // What the model is asked: the files that /read has read since the last message, and this one.
+  std::string WithFiles(std::string message);
+  // After kOtherModel: what the user called the model.
+  const std::string& model_name() const { return model_name_; }
 
  private:
   struct Command;
   static const std::vector<Command>& All();
 
   Status Set(std::string_view words);
+  Status ReadFile(const std::string& path);
+  Status ChooseSeed();
+  std::string ModelText() const;
   void Show() const;
   void ShowTokens() const;
 
   Chat& chat_;
+  std::string files_;
+  std::string model_name_;
 };
 
 }  // namespace cria::cli

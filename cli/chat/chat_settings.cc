@@ -41,7 +41,8 @@ std::vector<ChatSetting> ChatSettings(const ChatOptions& options) {
           {"seed", Format("{}", sampler.seed)},
           {"predict", options.max_tokens == 0 ? "-1" : Format("{}", options.max_tokens)},
           {"context-full", WhenFullName(options.when_full)},
-          {"think", ThinkingName(options.chat_template.thinking)}};
+          {"think", ThinkingName(options.chat_template.thinking)},
+          {"figures", options.shows_figures ? "on" : "off"}};
 }
 
 std::string_view FullSettingName(std::string_view name) {
@@ -73,6 +74,8 @@ Status ChangeChatSetting(Chat& chat, std::string_view name, std::string_view val
   AddConversationFullOption(flags, when_full);
   TemplateOptions chat_template = chat.options().chat_template;
   AddTemplateOptions(flags, chat_template);
+  bool shows_figures = chat.options().shows_figures;
+  flags.AddChoice("--figures", shows_figures, {{"on", true}, {"off", false}}, "");
   const std::string dashes = "--";
   CRIA_RETURN_IF_ERROR(flags.Read(std::vector{dashes + std::string(name), std::string(value)})
                            .transform_error([&](const Error& error) {
@@ -81,6 +84,7 @@ Status ChangeChatSetting(Chat& chat, std::string_view name, std::string_view val
   CRIA_RETURN_IF_ERROR(chat.SetSampler(sampler));
   CRIA_RETURN_IF_ERROR(chat.SetThinking(chat_template.thinking));
   chat.SetMaxTokens(max_tokens);
+  chat.SetShowsFigures(shows_figures);
   chat.SetWhenFull(*when_full);
   return {};
 }

@@ -73,7 +73,7 @@ class InterruptsIgnored {
 
 }  // namespace
 
-Status ChatAtTerminal(Chat& chat, const InteractiveOptions& options) {
+Result<std::optional<std::string>> ChatAtTerminal(Chat& chat, const InteractiveOptions& options) {
   const InterruptsIgnored interrupts_ignored;
   LineEditor editor(ChatCommands::Complete);
   if (options.keep_history) {
@@ -85,7 +85,7 @@ Status ChatAtTerminal(Chat& chat, const InteractiveOptions& options) {
   while (const std::optional<std::string> text = reader.Next()) {
     if (text->find_first_not_of(" \t\n") == text->npos) continue;
     if (!ChatCommands::IsCommand(*text)) {
-      CRIA_RETURN_IF_ERROR(GoOnAfter(chat.AnswerTo(*text, options.style)));
+      CRIA_RETURN_IF_ERROR(GoOnAfter(chat.AnswerTo(commands.WithFiles(*text), options.style)));
       if (options.is_single_turn) break;
       continue;
     }
@@ -94,11 +94,13 @@ Status ChatAtTerminal(Chat& chat, const InteractiveOptions& options) {
       PrintError(next.error());
     } else if (*next == ChatCommands::Next::kAnswerAgain) {
       CRIA_RETURN_IF_ERROR(GoOnAfter(chat.AnswerAgain(options.style)));
+    } else if (*next == ChatCommands::Next::kOtherModel) {
+      return commands.model_name();
     } else if (*next == ChatCommands::Next::kLeave) {
       break;
     }
   }
-  return {};
+  return std::nullopt;
 }
 
 }  // namespace cria::cli

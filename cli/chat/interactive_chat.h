@@ -1,5 +1,8 @@
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include "cli/chat/chat.h"
 #include "cria/error.h"
 
@@ -11,7 +14,8 @@ struct InteractiveOptions {
   AnswerStyle style;
 };
 
-// Answers messages that a user types at the terminal, and runs commands, until the user leaves.
-Status ChatAtTerminal(Chat& chat, const InteractiveOptions& options);
+// Answers messages that a user types at the terminal, and runs commands, until the user leaves or
+// wants another model, whose name is then the result.
+Result<std::optional<std::string>> ChatAtTerminal(Chat& chat, const InteractiveOptions& options);
 
 }  // namespace cria::cli

@@ -15,9 +15,6 @@ namespace {
 
 constexpr const char* kSamplingGroup = "Sampling";
 
-// 32 bits, so that the number is short enough to be typed.
-uint64_t RandomSeed() { return std::random_device()(); }
-
 // Reads a number at the beginning of `text` and removes it there.
 template <typename Number>
 std::optional<Number> TakeNumber(std::string_view& text) {
@@ -59,6 +56,8 @@ Setter RepeatLastNSetter(size_t& value) {
 }
 
 }  // namespace
+
+uint64_t RandomSeed() { return std::random_device()(); }
 
 std::string RepeatLastNText(size_t value) {
   return value == SamplerOptions::kWholeContext ? "-1" : Format("{}", value);

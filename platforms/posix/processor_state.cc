@@ -5,20 +5,35 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
+#include <vector>
 
 #include "posix/small_file.h"
 
 namespace cria::platform {
 namespace {
 
-std::optional<int64_t> ReadNumber(const std::string& path) {
+std::optional<int64_t> ReadNumber(const std::string& path, int base = 10) {
   const std::string contents = ReadSmallFile(path);
   int64_t number = 0;
   const auto [end, error] =
-      std::from_chars(contents.data(), contents.data() + contents.size(), number);
+      std::from_chars(contents.data(), contents.data() + contents.size(), number, base);
   if (error != std::errc()) return std::nullopt;
   return number;
+}
+
+// The paths in a folder whose names begin and end like this.
+std::vector<std::string> PathsIn(const std::string& folder, std::string_view beginning,
+                                 std::string_view end) {
+  std::vector<std::string> paths;
+  std::error_code error;
+  std::filesystem::directory_iterator entry(folder, error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (name.starts_with(beginning) && name.ends_with(end)) paths.push_back(entry->path().string());
+  }
+  return paths;
 }
 
 // Whether a thermal zone of this type is a sensor of the processor: "cpu-thermal" (Raspberry Pi),
@@ -35,11 +50,7 @@ bool IsOfProcessor(std::string type) {
 // thousandth of a degree.
 std::optional<double> Temperature(const std::string& root) {
   std::optional<int64_t> hottest, first;
-  std::error_code error;
-  std::filesystem::directory_iterator entry(root + "/sys/class/thermal", error);
-  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
-    const std::string zone = entry->path().string();
-    if (!entry->path().filename().string().starts_with("thermal_zone")) continue;
+  for (const std::string& zone : PathsIn(root + "/sys/class/thermal", "thermal_zone", "")) {
     const std::optional<int64_t> temperature = ReadNumber(zone + "/temp");
     if (!temperature) continue;
     if (zone.ends_with("/thermal_zone0")) first = temperature;
@@ -69,10 +80,37 @@ std::optional<uint64_t> Frequency(const std::string& root) {
   return highest;
 }
 
+// The flags of the Raspberry Pi's firmware that `vcgencmd get_throttled` prints, in hexadecimal.
+// Their file is of the device "soc:firmware", in the folder "soc" or, of a Pi 5, "soc@107c000000".
+// The meaning of the bits is from the board's documentation.
+std::optional<Throttling> ReadThrottling(const std::string& root) {
+  constexpr int64_t kUnderVoltage = 1;
+  // The frequency is capped, it is throttled, and the soft limit of the temperature is reached.
+  constexpr int64_t kSlowed = 2 | 4 | 8;
+  constexpr int kSinceStart = 16;  // The shift to the bits that stay set until the next start.
+  const std::string devices = root + "/sys/devices/platform";
+  std::vector<std::string> folders = PathsIn(devices, "soc", "");
+  folders.push_back(devices);
+  for (const std::string& folder : folders) {
+    for (const std::string& firmware : PathsIn(folder, "soc", "firmware")) {
+      const std::optional<int64_t> flags = ReadNumber(firmware + "/get_throttled", 16);
+      if (!flags) continue;
+      const int64_t earlier = *flags >> kSinceStart;
+      return Throttling{.is_slowed = (*flags & kSlowed) != 0,
+                        .is_under_voltage = (*flags & kUnderVoltage) != 0,
+                        .was_slowed = (earlier & kSlowed) != 0,
+                        .was_under_voltage = (earlier & kUnderVoltage) != 0};
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 ProcessorState ProcessorStateBelow(const std::string& root) {
-  return {.temperature_celsius = Temperature(root), .frequency_hz = Frequency(root)};
+  return {.temperature_celsius = Temperature(root),
+          .frequency_hz = Frequency(root),
+          .throttling = ReadThrottling(root)};
 }
 
 ProcessorState ReadProcessorState() { return ProcessorStateBelow(""); }

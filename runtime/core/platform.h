@@ -153,10 +153,19 @@ bool HasArmDotProducts();
 // Whether it has the products of matrices of int8 of ARMv8.6 (SMMLA).
 bool HasArmInt8Matrices();
 
+// What a Raspberry Pi's firmware says of its heat and its power.
+struct Throttling {
+  bool is_slowed = false;  // The processor is slower now than it could be, for either reason.
+  bool is_under_voltage = false;
+  bool was_slowed = false;  // Since the board was started.
+  bool was_under_voltage = false;
+};
+
 // The current state of the processor; absent if the system does not provide it.
 struct ProcessorState {
   std::optional<double> temperature_celsius;  // The hottest sensor's.
   std::optional<uint64_t> frequency_hz;  // The frequency of the fastest processor that is allowed.
+  std::optional<Throttling> throttling = {};
 };
 ProcessorState ReadProcessorState();
 

@@ -366,6 +366,100 @@ TEST_F(InteractiveChat, CommandsChangeTheConversation) {
   ASSERT_TRUE(chat.WaitFor("(temp: \"99\" is not a number from 0 to 10)")) << chat.Screen();
 }
 
+TEST_F(InteractiveChat, FilesGoBeforeTheNextMessage) {
+  TerminalProgram chat(Command(), Options());
+  ASSERT_TRUE(chat.WaitFor("\n>"));
+  const std::string path = folder_.path() / "note.txt";
+  support::WriteFile(path, "a note about llamas");
+  Ask(chat, "/read " + path + kEnter);
+  EXPECT_THAT(chat.Screen(), HasSubstr("(19 B of "));
+  Ask(chat, "Hello! Who are you?\r");
+  EXPECT_TRUE(IsInMessages(chat, "a note about llamas\n\nHello! Who are you?"));
+  Ask(chat, "Hello!\r");
+  Ask(chat, "/undo\r");
+  support::WriteFile(path, "\xff\xfe");
+  chat.Type("/read " + path + "\r/read " + path + ".none\r/read\r");
+  ASSERT_TRUE(chat.WaitFor("is no text in UTF-8)")) << chat.Screen();
+  ASSERT_TRUE(chat.WaitFor("(/read needs the name of a file)")) << chat.Screen();
+  chat.Type("/read /dev/zero\r");
+  ASSERT_TRUE(chat.WaitFor("has more than the 65536 bytes that")) << chat.Screen();
+}
+
+TEST_F(InteractiveChat, AConversationIsExported) {
+  TerminalProgram chat(Command({"-sys", "Be brief."}), Options());
+  ASSERT_TRUE(chat.WaitFor("\n>"));
+  Ask(chat, "Hello! Who are you?\r");
+  const std::string text = folder_.path() / "chat.md";
+  Ask(chat, "/export " + text + kEnter);
+  EXPECT_THAT(support::ReadFile(text),
+              testing::StartsWith("## system\n\nBe brief.\n\n## user\n\nHello! Who are you?\n\n"
+                                  "## assistant\n\n"));
+  const std::string json = folder_.path() / "chat.json";
+  Ask(chat, "/export " + json + kEnter);
+  const support::RunResult again =
+      support::RunProgram({CRIA_PROGRAM, "chat", "-m", tests::DemoModel(), "--temp", "0", "-q",
+                           "--messages", json, "-p", "Hello! Who are you?"});
+  EXPECT_EQ(again.exit_code, 0) << again.error;
+  chat.Type("/export " + json + kEnter);
+  ASSERT_TRUE(chat.WaitFor("exists; choose another name)")) << chat.Screen();
+}
+
+TEST_F(InteractiveChat, AnotherSeedGivesAnotherAnswer) {
+  TerminalProgram chat(Command({"-s", "3", "-n", "30"}), Options());
+  ASSERT_TRUE(chat.WaitFor("\n>"));
+  Ask(chat, "/set temp 1.5\r");
+  Ask(chat, "Hello! Who are you?\r");
+  Ask(chat, "/retry\r");
+  EXPECT_THAT(chat.Screen(), HasSubstr("(seed "));
+  Ask(chat, "/tokens\r");
+  EXPECT_THAT(chat.Screen(), HasSubstr("2 messages take"));
+  EXPECT_THAT(chat.Screen(), Not(HasSubstr("(seed 3)")));
+  chat.Type("/set temp 0\r/retry\r");
+  ASSERT_TRUE(chat.WaitFor("every seed gives the same answer")) << chat.Screen();
+}
+
+TEST_F(InteractiveChat, FiguresFollowEachAnswerIfAskedFor) {
+  TerminalOptions wide = Options();
+  wide.columns = 250;
+  TerminalProgram chat(Command(), wide);
+  ASSERT_TRUE(chat.WaitFor("\n>"));
+  Ask(chat, "Hello! Who are you?\r");
+  EXPECT_EQ(chat.Count("tok/s"), 0) << chat.Screen();
+  Ask(chat, "/set figures on\r");
+  Ask(chat, "Hello!\r");
+  EXPECT_GT(chat.Count("tok/s"), 0) << chat.Screen();
+  EXPECT_EQ(chat.Count("of 512 tokens)\n"), 1) << chat.Screen();
+}
+
+TEST_F(InteractiveChat, AnotherModelGoesOnWithTheConversation) {
+  const std::string path = folder_.path() / "other.cria";
+  std::filesystem::copy_file(tests::DemoModel(), path);
+  TerminalProgram chat(Command({"-sys", "Be brief."}), Options());
+  ASSERT_TRUE(chat.WaitFor("\n>"));
+  Ask(chat, "Hello! Who are you?\r");
+  Ask(chat, "/model\r");
+  EXPECT_THAT(chat.Screen(), HasSubstr("cria-demo ("));
+  const std::string none = folder_.path() / "none.cria";
+  chat.Type("/model " + none + kEnter);
+  ASSERT_TRUE(chat.WaitFor("none.cria: ")) << chat.Screen();
+  ASSERT_TRUE(chat.WaitFor("\n>", 4)) << chat.Screen();
+  // A file that cannot be loaded leaves the model that was there.
+  support::WriteFile(none, "no model");
+  chat.Type("/model " + none + kEnter);
+  ASSERT_TRUE(chat.WaitFor("none.cria: ", 2)) << chat.Screen();
+  ASSERT_TRUE(chat.WaitFor("\n>", 5)) << chat.Screen();
+  Ask(chat, "/model " + path + kEnter);
+  EXPECT_THAT(chat.Screen(), Not(HasSubstr("other.cria)")));
+  Ask(chat, "/model\r");
+  EXPECT_THAT(chat.Screen(), HasSubstr("other.cria)"));
+  EXPECT_TRUE(IsInMessages(chat, "Be brief."));
+  Ask(chat, "/tokens\r");
+  EXPECT_THAT(chat.Screen(), HasSubstr("3 messages take"));
+  Ask(chat, "Hello! Who are you?\r");
+  Ask(chat, "/tokens\r");
+  EXPECT_THAT(chat.Screen(), HasSubstr("5 messages take"));
+}
+
 TEST_F(InteractiveChat, AConversationIsSavedAndGoesOn) {
   const std::string path = folder_.path() / "kept";
   {

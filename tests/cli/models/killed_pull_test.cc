@@ -70,7 +70,8 @@ TEST_F(KilledPull, CtrlCLeavesNothingAndTheDownloadGoesOn) {
     response.part_bytes = response.body.size() / 2;
     response.after_part = [&] { support::Await([&] { return has_ended.load(); }); };
   };
-  // The files before it are whole after a moment, and a stop among them leaves nothing to go on with.
+  // The files before it are whole after a moment, and a stop among them leaves nothing to go on
+  // with.
   const auto has_part = [&] {
     std::error_code error;
     for (fs::recursive_directory_iterator file(Store(), error);

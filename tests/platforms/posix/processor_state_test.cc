@@ -57,6 +57,33 @@ TEST_F(ProcessorStateTest, ARaspberryPi) {
   EXPECT_EQ(State().frequency_hz, 2'400'000'000u);
 }
 
+TEST_F(ProcessorStateTest, WhatThePisFirmwareSays) {
+  EXPECT_FALSE(State().throttling);
+  const std::string pi4 = "sys/devices/platform/soc/soc:firmware/get_throttled";
+  Write(pi4, "0\n");
+  ASSERT_TRUE(State().throttling);
+  EXPECT_FALSE(State().throttling->is_slowed || State().throttling->is_under_voltage);
+  EXPECT_FALSE(State().throttling->was_slowed || State().throttling->was_under_voltage);
+  for (const char* flags : {"2", "4", "8", "a"}) {
+    Write(pi4, flags);
+    EXPECT_TRUE(State().throttling->is_slowed) << flags;
+    EXPECT_FALSE(State().throttling->is_under_voltage || State().throttling->was_slowed) << flags;
+  }
+  Write(pi4, "50001\n");
+  EXPECT_FALSE(State().throttling->is_slowed);
+  EXPECT_TRUE(State().throttling->is_under_voltage);
+  EXPECT_TRUE(State().throttling->was_slowed && State().throttling->was_under_voltage);
+  Write(pi4, "?\n");
+  EXPECT_FALSE(State().throttling);
+}
+
+TEST_F(ProcessorStateTest, WhatThePi5sFirmwareSays) {
+  Write("sys/devices/platform/soc@107c000000/soc@107c000000:firmware/get_throttled", "e0008\n");
+  ASSERT_TRUE(State().throttling);
+  EXPECT_TRUE(State().throttling->is_slowed && State().throttling->was_slowed);
+  EXPECT_FALSE(State().throttling->is_under_voltage || State().throttling->was_under_voltage);
+}
+
 TEST_F(ProcessorStateTest, TheHottestSensorOfTheProcessorCounts) {
   WriteZone(0, "battery", "99000\n");
   WriteZone(1, "littlecore-thermal", "41000\n");
