@@ -1,0 +1,23 @@
+"""Log-probabilities and logits as numpy arrays."""
+
+from typing import Any
+
+import pytest
+
+import cria
+
+numpy: Any = pytest.importorskip("numpy")
+
+
+def test_with_numpy(model: cria.Model) -> None:
+    logits: Any = model.logits("Hello")
+    assert isinstance(logits, numpy.ndarray) and logits.dtype == numpy.float32
+    assert logits.shape == (model.info.vocab_size,)
+    result = model.complete("Hello", max_tokens=2, temperature=0, log_probabilities=True).read()
+    assert result.tokens is not None
+    ids: Any = result.tokens.ids
+    log_probabilities: Any = result.tokens.log_probabilities
+    assert ids.dtype == numpy.int32 and log_probabilities.dtype == numpy.float64 and ids.shape == (2,)
+    assert ids[0] == logits.argmax()
+    shifted = logits.astype(numpy.float64) - logits.max()
+    assert log_probabilities[0] == pytest.approx((shifted - numpy.log(numpy.exp(shifted).sum()))[ids[0]], abs=1e-5)
