@@ -1,6 +1,8 @@
 # shellcheck shell=bash disable=SC2154,SC2164  # ./dev sets variables, and ends at a failure.
 # Packages, archives, and trying them. Sourced by ./dev.
 
+project_version() { sed -n 's/^project(cria VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt; }
+
 # Makes the packages for one Debian architecture.
 package_for() {  # ARCHITECTURE
   local preset=package-$1 folder=build/package-$1
@@ -15,7 +17,7 @@ package_for() {  # ARCHITECTURE
   rm -f build/packages/*_"$1".deb
   mv "$folder"/packages/*.deb build/packages/
   local tests=$root/tests/platforms/debian usr=/usr version archive
-  version=$(sed -n 's/^project(cria VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
+  version=$(project_version)
   archive=$root/build/packages/cria-$version-linux-$1.tar.gz
   [ "$1" = amd64 ] || usr=$CRIA_SYSROOT/usr
   rm -f build/packages/cria-*-linux-"$1".tar.gz
@@ -37,13 +39,39 @@ package_for() {  # ARCHITECTURE
   fi
 }
 
+# Makes Python wheels for 64-bit processors, and the source distribution.
+package_python() {
+  local architecture folder usr=/usr how=here architectures=(arm64) source
+  [ "$(uname -m)" != x86_64 ] || architectures=(amd64 arm64)
+  source=$root/build/packages/cria-$(project_version).tar.gz
+  rm -f build/packages/cria-*.whl "$source"
+  for architecture in "${architectures[@]}"; do
+    folder=$root/build/package-$architecture
+    set_up "package-$architecture"
+    configure_and_build "package-$architecture" cria_shared
+    if [ "$architecture" != amd64 ]; then usr=$CRIA_SYSROOT/usr how=; fi
+    inside "$root/platforms/archive/make_wheel.sh" "$architecture" "$folder" "$usr" "$root/build/packages"
+    inside "$root/tests/python/try_wheel.sh" "$(newest_wheel "$architecture")" "$demo_model" $how
+  done
+  inside "$root/platforms/archive/make_wheel.sh" source "$root/build/packages"
+  [ "${#architectures[@]}" = 1 ] ||
+    inside "$root/tests/python/try_wheel.sh" "$source" "$demo_model" "$root/build/package-amd64/runtime/c_api/libcria.so"
+}
+
+newest_wheel() {  # ARCHITECTURE
+  case $1 in
+    amd64) echo "$root"/build/packages/cria-*_x86_64.whl ;;
+    arm64) echo "$root"/build/packages/cria-*_aarch64.whl ;;
+  esac
+}
+
 command_package() {
-  local architecture
-  [ $# -gt 0 ] || set -- amd64 arm64 armhf
-  for architecture; do
-    case $architecture in
-      amd64|arm64|armhf) ;;
-      *) die "packages are made for amd64, arm64 and armhf, not for '$architecture'" ;;
+  local kind
+  [ $# -gt 0 ] || set -- amd64 arm64 armhf python
+  for kind; do
+    case $kind in
+      amd64|arm64|armhf|python) ;;
+      *) die "packages are made for amd64, arm64, armhf and python, not for '$kind'" ;;
     esac
   done
   cd "$root"
@@ -51,6 +79,8 @@ command_package() {
   set_up
   SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(inside git log -1 --format=%ct)}
   export SOURCE_DATE_EPOCH
-  for architecture; do package_for "$architecture"; done
+  for kind; do
+    case $kind in python) package_python ;; *) package_for "$kind" ;; esac
+  done
   say "$root/build/packages has the packages"
 }

@@ -60,6 +60,11 @@ def test_a_process_ends_with_what_is_open(run_python: Runner) -> None:
             "begun = threading.Event()\n"
             f"threading.Thread(target=lambda: {endless[:-1]}, on_prompt=lambda *_: begun.set()).read(), "
             "daemon=True).start()\nbegun.wait()",
+            # One that goes on asking.
+            "begun = threading.Event()\ndef ask():\n    try:\n"
+            "        while True: model.complete('llama', max_tokens=3).read(); begun.set()\n"
+            "    except cria.UsageError: pass\n    except cria.CancelledError: pass\n"
+            "for _ in range(3): threading.Thread(target=ask, daemon=True).start()\nbegun.wait()",
             # Reference cycles, which are collected last.
             f"answer = {endless}; next(answer); cycle = [model, answer]; cycle.append(cycle); del model, answer"):
         done = run_python(beginning + program)

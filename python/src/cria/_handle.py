@@ -34,7 +34,7 @@ class Handle:
         """The address, which stays valid inside a `with`. `call` is what close() stops."""
         me = threading.get_ident()
         with self._changed:
-            if self._address is None:
+            if self._address is None or _python_ends.is_set():
                 raise UsageError(f"the {self._what} is closed")
             address = self._address
             self._threads.append(me)
@@ -84,10 +84,12 @@ class Handle:
 
 
 _open_handles: "weakref.WeakSet[Handle]" = weakref.WeakSet()
+_python_ends = threading.Event()
 
 
 @atexit.register
 def _stop_all_calls() -> None:
-    # Threads that come back from the library after the interpreter has ended would crash.
+    # A thread that came back from the library after the interpreter has ended would be unwound inside the library.
+    _python_ends.set()
     for handle in list(_open_handles):
         handle.stop_calls()
