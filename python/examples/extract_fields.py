@@ -44,7 +44,7 @@ def main() -> None:
     with cria.Model(sys.argv[1], max_constraints=1) as model:
         print(f"{'customer':30}  {'kind':9}  {'order':>5}  urgent")
         for letter in LETTERS:
-            # The instruction is read once: letters that begin alike share what is in the context.
+            # The instruction is read once: what the context still holds is not read again.
             prompt = [{"role": "user", "content": f"{INSTRUCTION}\n\nLetter: {letter}"}]
             fields = model.chat(prompt, schema=SCHEMA, temperature=0, max_tokens=100).read().json()
             order = "-" if fields["order"] is None else fields["order"]

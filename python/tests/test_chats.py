@@ -37,6 +37,14 @@ def test_a_chat_goes_on_from_messages(model: cria.Model) -> None:
         assert len(chat.messages) == 4
 
 
+def test_a_conversation_that_grows_is_read_once() -> None:
+    with cria.Model(model_path(), num_threads=1) as model:
+        first = model.chat(QUESTION, temperature=0).read()
+        grown = [*QUESTION, {"role": "assistant", "content": ANSWER}, {"role": "user", "content": "Where do you run?"}]
+        second = model.chat(grown, temperature=0).read()
+        assert first.reused_tokens == 0 and second.reused_tokens >= first.prompt_tokens + first.generated_tokens
+
+
 def test_the_logits_of_a_chat_are_those_of_its_answer(model: cria.Model) -> None:
     with model.new_chat(QUESTION, temperature=0) as chat:
         logits = chat.logits()

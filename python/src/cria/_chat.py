@@ -1,7 +1,7 @@
 """A conversation in the context of a model."""
 
 import ctypes
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
 
 from . import _c_api
 from ._answer import Answer
@@ -59,11 +59,14 @@ class Chat:
 
         return self._answer(function, log_probabilities, on_prompt)
 
-    def answer(self, *, log_probabilities: bool = False, on_prompt: Optional[PromptCallback] = None,
-               closes_chat: bool = False) -> Answer:
-        """Answers the last message, which must not be an answer. With closes_chat, the chat is then closed."""
+    def answer(self, *, log_probabilities: bool = False, on_prompt: Optional[PromptCallback] = None) -> Answer:
+        """Answers the last message, which must not be an answer."""
+        return self._answer_last(log_probabilities, on_prompt, lambda: None)
+
+    def _answer_last(self, log_probabilities: bool, on_prompt: Optional[PromptCallback],
+                     end: Callable[[], None]) -> Answer:
         return self._answer(lambda addresses, callbacks, result: library.cria_chat_answer(
-            addresses[1], None, callbacks, result), log_probabilities, on_prompt, closes_chat)
+            addresses[1], None, callbacks, result), log_probabilities, on_prompt, end)
 
     def regenerate(self, *, log_probabilities: bool = False, on_prompt: Optional[PromptCallback] = None) -> Answer:
         """Replaces the answer at the end by another one, with the next random numbers."""
@@ -71,9 +74,8 @@ class Chat:
             addresses[1], callbacks, result), log_probabilities, on_prompt)
 
     def _answer(self, function: Any, log_probabilities: bool, on_prompt: Optional[PromptCallback],
-                closes_chat: bool = False) -> Answer:
-        call = Call([self._model, self._handle], function, log_probabilities, on_prompt)
-        return Answer(call, self.close if closes_chat else lambda: None)
+                end: Callable[[], None] = lambda: None) -> Answer:
+        return Answer(Call([self._model, self._handle], function, log_probabilities, on_prompt), end)
 
     def cancel(self) -> None:
         """Stops the answer under way or, if there is none, every following one until clear_cancel(). Any thread."""

@@ -106,11 +106,11 @@ class Model:
         """Answers the last message of a conversation: an iterator of pieces, whose read() returns the whole.
 
         Each message has a `role` and a `content`. `variables` are those of the chat template, such as `tools` or
-        `enable_thinking`. Other arguments and errors are those of complete(), but wrong options raise at once. For a
-        conversation with several turns, new_chat() reads each message only once.
+        `enable_thinking`. Other arguments and errors are those of complete(), but wrong options raise at once. What the
+        context still holds of earlier calls is not read again.
         """
         chat = self.new_chat(messages, variables=variables, **options)
-        return chat.answer(log_probabilities=log_probabilities, on_prompt=on_prompt, closes_chat=True)
+        return chat._answer_last(log_probabilities, on_prompt, chat.close)
 
     def new_chat(self, messages: Sequence[Mapping[str, str]] = (), *, variables: Optional[Mapping[str, Any]] = None,
                  **options: "Unpack[GenerationOptions]") -> Chat:
