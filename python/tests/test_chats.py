@@ -1,6 +1,7 @@
 """Conversations: their messages, sessions in files, and constraints."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -93,8 +94,17 @@ def test_sessions_are_kept_in_files(model: cria.Model, tmp_path: Path) -> None:
 
 
 def test_variables_reach_the_template(model: cria.Model) -> None:
-    # The template of the demo model ignores them; wrong ones are refused all the same.
-    assert model.chat(QUESTION, variables={"note": "Größe", "tools": []}, temperature=0).read().text == ANSWER
+    with cria.Model(os.environ["CRIA_TEST_VARIABLES_MODEL"], num_threads=1) as other:
+        assert "Größe" in other.render(QUESTION, variables={"note": "Größe"})
+        without = other.chat(QUESTION, temperature=0).read()
+        assert without.text == ANSWER
+        with other.new_chat(QUESTION, variables={"note": "Größe"}, temperature=0) as chat:
+            noted = chat.answer().read()
+            assert noted.prompt_tokens + noted.reused_tokens > without.prompt_tokens + without.reused_tokens
+            chat.set_variables(None)
+            assert chat.regenerate().read().text == ANSWER
+        with pytest.raises(cria.UsageError, match="unknown role tool"):
+            other.chat([*QUESTION, {"role": "tool", "content": "5"}]).read()
     wrong: Any = ["tools"]
     with pytest.raises(cria.UsageError):
         model.chat(QUESTION, variables=wrong)
