@@ -74,10 +74,11 @@ def test_a_process_ends_with_what_is_open(run_python: Runner) -> None:
 
 def test_ctrl_c_ends_a_call() -> None:
     for statement in ("answer.read()", "for piece in answer: pass"):
-        program = ("import sys, cria\nmodel = cria.Model(sys.argv[1])\n"
-                   "def tell(*_): print('ready', flush=True)\n"
+        # Two threads write, which print() would not keep apart.
+        program = ("import os, sys, cria\nmodel = cria.Model(sys.argv[1])\n"
+                   "def tell(*_): os.write(1, b'ready\\n')\n"
                    f"answer = model.complete('llama', on_prompt=tell, **{ENDLESS!r})\n"
-                   f"try:\n    {statement}\nexcept KeyboardInterrupt:\n    print('interrupted')\n"
+                   f"try:\n    {statement}\nexcept KeyboardInterrupt:\n    os.write(1, b'interrupted\\n')\n"
                    "print(model.complete('Hello', max_tokens=1).read().generated_tokens)\n")
         command = [sys.executable, "-c", program, model_path()]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
