@@ -20,7 +20,7 @@ class Answer(Iterator[str]):
 
     def __init__(self, call: Call, end: Callable[[], None]) -> None:
         self._call = call
-        # Called once, after the call.
+        # Called once, at the end.
         self._end = end
         self._has_begun = False
         self._has_ended = False
@@ -75,10 +75,12 @@ class Answer(Iterator[str]):
             return
         self._call.stop()
         try:
-            while self._wait() is not None:
+            while self._receive() is not None:
                 pass
         except CancelledError:
             pass
+        finally:
+            self._finish()
 
     def __enter__(self) -> "Answer":
         return self
@@ -93,26 +95,21 @@ class Answer(Iterator[str]):
 
     def _advance(self, waits: bool) -> Optional[str]:
         """Lets the call run to the next piece or, unless it waits, to its end. Returns the piece; None at the end."""
-        if self._has_begun:
-            self._call.go_on(waits)
-        else:
-            self._has_begun = True
-            try:
-                self._call.begin(self._call.run, waits)
-            except BaseException:
-                self._call.stop()
-                self._finish()
-                raise
-        return self._wait()
-
-    def _wait(self) -> Optional[str]:
+        # A signal may interrupt each line.
         try:
-            said: Union[str, Result] = self._call.next()
+            if self._has_begun:
+                self._call.go_on(waits)
+            else:
+                self._has_begun = True
+                self._call.begin(self._call.run, waits)
+            return self._receive()
         except BaseException:
-            # Also when a signal interrupts the waiting.
             self._call.stop()
             self._finish()
             raise
+
+    def _receive(self) -> Optional[str]:
+        said: Union[str, Result] = self._call.next()
         if isinstance(said, str):
             return said
         self._result = said
@@ -120,5 +117,6 @@ class Answer(Iterator[str]):
         return None
 
     def _finish(self) -> None:
-        self._has_ended = True
-        self._end()
+        if not self._has_ended:
+            self._has_ended = True
+            self._end()
