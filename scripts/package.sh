@@ -51,14 +51,14 @@ package_python() {
     configure_and_build "package-$architecture" cria_shared
     if [ "$architecture" != amd64 ]; then usr=$CRIA_SYSROOT/usr how=; fi
     inside "$root/platforms/archive/make_wheel.sh" "$architecture" "$folder" "$usr" "$root/build/packages"
-    inside "$root/tests/python/try_wheel.sh" "$(newest_wheel "$architecture")" "$demo_model" $how
+    inside "$root/tests/python/try_wheel.sh" "$(wheel_for "$architecture")" "$demo_model" $how
   done
   inside "$root/platforms/archive/make_wheel.sh" source "$root/build/packages"
   [ "${#architectures[@]}" = 1 ] ||
     inside "$root/tests/python/try_wheel.sh" "$source" "$demo_model" "$root/build/package-amd64/runtime/c_api/libcria.so"
 }
 
-newest_wheel() {  # ARCHITECTURE
+wheel_for() {  # ARCHITECTURE
   case $1 in
     amd64) echo "$root"/build/packages/cria-*_x86_64.whl ;;
     arm64) echo "$root"/build/packages/cria-*_aarch64.whl ;;
