@@ -16,7 +16,7 @@
 namespace cria {
 
 // Says how the bytes of a KvState are laid out and computed. It changes if either does.
-inline constexpr uint32_t kKvStateVersion = 1;
+inline constexpr uint32_t kKvStateVersion = 2;
 
 // The keys and values of the first tokens of a sequence, as far as later tokens need them: a layer
 // with a window has those of the last tokens only. They are divided into blocks: there is one for

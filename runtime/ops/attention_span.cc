@@ -197,7 +197,7 @@ void PrepareQueries(const HeadQueries& queries, KvType type, const SpanWorkspace
       int8_t* output = workspace.int8_queries + q * workspace.padded_bytes;
       std::fill_n(output + workspace.padded_bytes - attention::kPaddingBytes,
                   attention::kPaddingBytes, int8_t{0});
-      workspace.query_scales[q] = QuantizeSymmetric(input, head_dim, output) * scale;
+      workspace.query_scales[q] = StoreSpreadRow(input, head_dim, output) * scale;
       int32_t sum = 0;
       if constexpr (kDotBias != 0) {
         for (size_t j = 0; j < head_dim; ++j) sum += output[j];

@@ -181,7 +181,7 @@ void PrepareQueries(const HeadQueries& queries, KvType type, const TileWorkspace
     }
     // The array of converted elements holds the row until its elements are distributed.
     auto* row = reinterpret_cast<int8_t*>(workspace.floats);
-    workspace.query_scales[lane] = QuantizeSymmetric(input, head_dim, row) * scale;
+    workspace.query_scales[lane] = StoreSpreadRow(input, head_dim, row) * scale;
     std::fill(row + head_dim, row + attention::RoundUp(head_dim, 4), int8_t{0});
     int32_t sum = 0;
     if constexpr (kDotBias != 0) sum = std::accumulate(row, row + head_dim, int32_t{0});

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
+#include <type_traits>
 
 #include "ops/simd_targets.h"
 
@@ -47,50 +49,50 @@ HWY_INLINE void TurnBack(const T* key, size_t head_dim, size_t rotary_dim,
   }
 }
 
-// Keys in int8 that are stored without their offsets.
-void TurnKeysWithOffsets(const KvCacheView& cache, const KvRowMove& move, const float* cosines,
-                         const float* sines) {
+// Keys in int8, which are stored without their offsets if they have any.
+void TurnInt8Keys(const KvCacheView& cache, const KvRowMove& move, const float* cosines,
+                  const float* sines) {
   const size_t head_dim = cache.head_dim;
   const size_t rotary_dim = cache.rotary_channels();
+  const bool has_offsets = cache.key_offsets.middles != nullptr;
+  const size_t old_position = move.position + move.distance;
+  std::optional<PageOffsets> old_offsets, new_offsets;
   float key[kMaxHeadDim], turned[kMaxHeadDim];
   for (size_t head = 0; head < cache.num_key_value_heads; ++head) {
     const size_t source = head * cache.num_rows() + move.source_row;
     const size_t target = head * cache.num_rows() + move.target_row;
     auto* const keys = static_cast<int8_t*>(cache.keys);
-    const size_t old_position = move.position + move.distance;
-    const PageOffsets old_offsets(cache.key_offsets, head, head_dim, rotary_dim, old_position);
-    const PageOffsets new_offsets(cache.key_offsets, head, head_dim, rotary_dim, move.position);
+    if (has_offsets) {
+      old_offsets.emplace(cache.key_offsets, head, head_dim, rotary_dim, old_position);
+      new_offsets.emplace(cache.key_offsets, head, head_dim, rotary_dim, move.position);
+    }
     for (size_t i = 0; i < move.num_rows; ++i) {
-      const int8_t* const stored = keys + (source + i) * head_dim;
-      const float scale = cache.key_scales[source + i];
-      for (size_t j = 0; j < head_dim; ++j) key[j] = scale * static_cast<float>(stored[j]);
-      old_offsets.Add(1.0f, old_position + i, head_dim, key);
+      LoadSpreadRow(keys + (source + i) * head_dim, cache.key_scales[source + i], head_dim, key);
+      if (has_offsets) old_offsets->Add(1.0f, old_position + i, head_dim, key);
       TurnBack(key, head_dim, rotary_dim, cosines, sines, turned);
-      new_offsets.Add(-1.0f, move.position + i, head_dim, turned);
-      cache.key_scales[target + i] = StoreRow(turned, head_dim, keys + (target + i) * head_dim);
+      if (has_offsets) new_offsets->Add(-1.0f, move.position + i, head_dim, turned);
+      cache.key_scales[target + i] =
+          StoreSpreadRow(turned, head_dim, keys + (target + i) * head_dim);
     }
   }
 }
 
 void TurnKeys(const KvCacheView& cache, const KvRowMove& move, const float* cosines,
               const float* sines) {
-  if (cache.key_offsets.middles != nullptr) {
-    return TurnKeysWithOffsets(cache, move, cosines, sines);
-  }
   const size_t head_dim = cache.head_dim;
   WithKvElement(cache.type, [&]<typename T>() HWY_ATTR {
-    float turned[kMaxHeadDim] = {};
-    for (size_t head = 0; head < cache.num_key_value_heads; ++head) {
-      const size_t source = head * cache.num_rows() + move.source_row;
-      const size_t target = head * cache.num_rows() + move.target_row;
-      T* keys = static_cast<T*>(cache.keys);
-      for (size_t i = 0; i < move.num_rows; ++i) {
-        TurnBack(keys + (source + i) * head_dim, head_dim, cache.rotary_channels(), cosines, sines,
-                 turned);
-        const float scale = StoreRow(turned, head_dim, keys + (target + i) * head_dim);
-        // Rotation is linear, so the old scale is only a factor.
-        if constexpr (sizeof(T) == 1) {
-          cache.key_scales[target + i] = cache.key_scales[source + i] * scale;
+    if constexpr (std::is_same_v<T, int8_t>) {
+      TurnInt8Keys(cache, move, cosines, sines);
+    } else {
+      float turned[kMaxHeadDim] = {};
+      for (size_t head = 0; head < cache.num_key_value_heads; ++head) {
+        const size_t source = head * cache.num_rows() + move.source_row;
+        const size_t target = head * cache.num_rows() + move.target_row;
+        T* keys = static_cast<T*>(cache.keys);
+        for (size_t i = 0; i < move.num_rows; ++i) {
+          TurnBack(keys + (source + i) * head_dim, head_dim, cache.rotary_channels(), cosines,
+                   sines, turned);
+          StoreRow(turned, head_dim, keys + (target + i) * head_dim);
         }
       }
     }

@@ -33,7 +33,8 @@ void StoreKeyValue(const KvCacheView& cache, size_t first_row, size_t position, 
           key = difference;
         }
       }
-      const float key_scale = StoreRow(key, cache.head_dim, static_cast<T*>(cache.keys) + output);
+      const float key_scale =
+          StoreSpreadRow(key, cache.head_dim, static_cast<T*>(cache.keys) + output);
       const float value_scale =
           StoreRow(values + input, cache.head_dim, static_cast<T*>(cache.values) + output);
       if (cache.type == KvType::kInt8) {

@@ -10,8 +10,13 @@ namespace cria {
 // How keys and values are stored.
 enum class KvType : uint8_t {
   kF32,
-  kF16,   // Magnitudes above 65504 are stored as 65504.
-  kInt8,  // With one float scale per position and head: value = scale * int8, scale = absmax / 127.
+  kF16,  // Magnitudes above 65504 are stored as 65504.
+  // With one float scale per position and head: value = scale * int8, scale = absmax / 127. Keys
+  // are multiplied by Hadamard's matrix before (HadamardTransform), as queries are when they are
+  // rounded to int8. This changes no score, but the few channels that are large in trained models
+  // are spread over all channels of a head, so that steps are smaller (QuaRot, Ashkboos et al.
+  // 2024).
+  kInt8,
 };
 std::string_view KvTypeName(KvType type);
 size_t KvElementBytes(KvType type);

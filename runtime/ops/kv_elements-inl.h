@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "hwy/highway.h"
+#include "ops/hadamard-inl.h"
 #include "ops/kv_cache_view.h"
 #include "ops/vector_math-inl.h"
 
@@ -92,6 +93,28 @@ inline float StoreRow(const float* HWY_RESTRICT input, size_t size,
 
 inline float StoreRow(const float* HWY_RESTRICT input, size_t size, int8_t* HWY_RESTRICT output) {
   return QuantizeSymmetric(input, size, output);
+}
+
+// StoreRow of a key or query: int8 is that of the row times Hadamard's matrix.
+template <typename T>
+HWY_INLINE float StoreSpreadRow(const float* HWY_RESTRICT input, size_t size,
+                                T* HWY_RESTRICT output) {
+  if constexpr (sizeof(T) == 1) {
+    float spread[kMaxHeadDim];
+    std::memcpy(spread, input, size * sizeof(float));
+    HadamardSums(spread, size);
+    return StoreRow(spread, size, output) * HadamardFactor(size);
+  } else {
+    return StoreRow(input, size, output);
+  }
+}
+
+// The key that StoreSpreadRow stored in int8.
+inline void LoadSpreadRow(const int8_t* HWY_RESTRICT input, float scale, size_t size,
+                          float* HWY_RESTRICT output) {
+  scale *= HadamardFactor(size);
+  for (size_t j = 0; j < size; ++j) output[j] = scale * static_cast<float>(input[j]);
+  HadamardSums(output, size);
 }
 
 }  // namespace cria::ops::HWY_NAMESPACE

@@ -139,6 +139,11 @@ inline std::vector<double> Quantized(std::vector<double> row) {
   return row;
 }
 
+// A query in the basis of keys in int8.
+inline std::vector<double> Spread(const std::vector<double>& query) {
+  return reference::HadamardTransform({query.begin(), query.end()});
+}
+
 inline std::vector<double> Expected(const Case& c, const TestKvCache& cache,
                                     bool quantize_queries) {
   const AttentionShape& shape = c.shape;
@@ -158,6 +163,7 @@ inline std::vector<double> Expected(const Case& c, const TestKvCache& cache,
   for (size_t i = 0; i < c.num_rows * shape.num_attention_heads; ++i) {
     const auto begin = queries.begin() + static_cast<ptrdiff_t>(i * shape.head_dim);
     std::vector<double> query(begin, begin + static_cast<ptrdiff_t>(shape.head_dim));
+    if (c.type == KvType::kInt8) query = Spread(query);
     if (quantize_queries) query = Quantized(query);
     const size_t row = i / shape.num_attention_heads;
     const size_t head = i % shape.num_attention_heads * heads.size() / shape.num_attention_heads;

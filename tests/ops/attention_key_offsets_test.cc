@@ -103,7 +103,7 @@ class AttentionKeyOffsetsTest : public testing::TestWithParam<OffsetCase> {
     for (size_t i = 0; i < c_.num_rows * shape.num_attention_heads; ++i) {
       const auto begin = queries.begin() + static_cast<ptrdiff_t>(i * head_dim);
       const std::vector<double> exact(begin, begin + static_cast<ptrdiff_t>(head_dim));
-      std::vector<double> query = Quantized(exact);
+      std::vector<double> query = Quantized(Spread(exact));
       query.insert(query.end(), exact.begin(), exact.end());
       const size_t row = i / shape.num_attention_heads;
       const size_t head = i % shape.num_attention_heads * heads.size() / shape.num_attention_heads;

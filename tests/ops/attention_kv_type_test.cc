@@ -197,7 +197,7 @@ TEST(AttentionInt8Test, RoundedQueriesStayCloseToTheDequantizedCache) {
     const std::vector<double> exact = Expected(c, cache, false);
     const double largest = std::abs(*std::max_element(
         exact.begin(), exact.end(), [](double a, double b) { return std::abs(a) < std::abs(b); }));
-    EXPECT_LT(MaxDifference(RunAll(c, cache), exact), 1e-2 * largest);
+    EXPECT_LT(MaxDifference(RunAll(c, cache), exact), 1.2e-2 * largest);
   }
 }
 

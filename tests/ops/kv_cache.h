@@ -12,6 +12,7 @@
 
 #include "core/numeric.h"
 #include "ops/kv_cache_view.h"
+#include "ops/reference_ops.h"
 
 namespace cria::ops {
 
@@ -73,9 +74,16 @@ class TestKvCache {
   size_t Row(size_t head, size_t token) const {
     return head * view_.num_rows() + table_.Row(token);
   }
-  // The stored element as a float.
+  // The stored element as a float; of a key in int8, that of the key times Hadamard's matrix.
   float Key(size_t head, size_t token, size_t j) const {
     return Element(view_.keys, view_.key_scales, head, token, j);
+  }
+  // A key as it was given, but for what rounding changed and its offset.
+  std::vector<double> KeyRow(size_t head, size_t token) const {
+    std::vector<float> row(view_.head_dim);
+    for (size_t j = 0; j < row.size(); ++j) row[j] = Key(head, token, j);
+    if (view_.type != KvType::kInt8) return {row.begin(), row.end()};
+    return reference::HadamardTransform(row);
   }
   float Value(size_t head, size_t token, size_t j) const {
     return Element(view_.values, view_.value_scales, head, token, j);
