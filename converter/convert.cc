@@ -167,7 +167,8 @@ ConvertOptions WithoutCalibration(const ConvertOptions& options) {
 
 Result<Conversion> ConvertOnce(const std::filesystem::path& checkpoint_path,
                                const std::filesystem::path& output_path,
-                               const ConvertOptions& options, const ProgressCallback& progress) {
+                               const ConvertOptions& options, const ProgressCallback& progress,
+                               const CacheCallback& prefers_f16_cache) {
   CRIA_RETURN_IF_ERROR(CheckOutput(output_path, checkpoint_path, options.overwrite));
   CRIA_ASSIGN_OR_RETURN(const ThreadPool threads, CreateThreads(options));
   CRIA_ASSIGN_OR_RETURN(Preparation preparation, Prepare(checkpoint_path, options));
@@ -188,8 +189,16 @@ Result<Conversion> ConvertOnce(const std::filesystem::path& checkpoint_path,
   }
   CRIA_ASSIGN_OR_RETURN(std::vector<MatrixError> errors,
                         MeasureErrorsOf(planned, options, threads, progress));
-  CRIA_ASSIGN_OR_RETURN(WrittenModel written, WriteModel(Describe(planned.preparation), plan,
-                                                         output_path, threads, progress));
+  ModelDescription description = Describe(planned.preparation);
+  CRIA_ASSIGN_OR_RETURN(WrittenModel written,
+                        WriteModel(description, plan, output_path, threads, progress));
+  if (prefers_f16_cache) {
+    CRIA_ASSIGN_OR_RETURN(platform::File model, written.file.OpenToRead());
+    CRIA_ASSIGN_OR_RETURN(description.prefers_f16_cache, prefers_f16_cache(std::move(model)));
+    if (description.prefers_f16_cache) {
+      CRIA_RETURN_IF_ERROR(RewriteMetadata(description, plan, written));
+    }
+  }
   ConvertReport report = MakeReport(checkpoint, plan, written);
   const std::vector<std::string>& more_notes = planned.preparation.tokenizer.notes;
   report.notes.insert(report.notes.end(), more_notes.begin(), more_notes.end());
@@ -255,11 +264,13 @@ double TensorKindReport::relative_rms_error() const {
 Result<Conversion> ConvertUncommitted(const std::filesystem::path& checkpoint_path,
                                       const std::filesystem::path& output_path,
                                       const ConvertOptions& options,
-                                      const ProgressCallback& progress) {
-  auto conversion = ConvertOnce(checkpoint_path, output_path, options, progress);
+                                      const ProgressCallback& progress,
+                                      const CacheCallback& prefers_f16_cache) {
+  auto conversion = ConvertOnce(checkpoint_path, output_path, options, progress, prefers_f16_cache);
   if (conversion || !IsLeftOut(options.calibration, conversion.error())) return conversion;
   const Error obstacle = conversion.error();
-  conversion = ConvertOnce(checkpoint_path, output_path, WithoutCalibration(options), progress);
+  conversion = ConvertOnce(checkpoint_path, output_path, WithoutCalibration(options), progress,
+                           prefers_f16_cache);
   if (conversion) {
     conversion->AddNote("the weights are rounded, because they cannot be chosen for a text: " +
                         obstacle.message());

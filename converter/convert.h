@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -144,11 +145,16 @@ class Conversion {
   std::optional<ResumeFolder> resume_;  // Not needed any more when the file is committed.
 };
 
-// Does what Convert does, but the caller must commit the file.
+// Whether a model that was written prefers a cache in f16; see schema/model.fbs.
+using CacheCallback = std::function<Result<bool>(platform::File model)>;
+
+// Does what Convert does, but the caller must commit the file. `prefers_f16_cache` is asked when
+// the file is whole; without it, no model does.
 Result<Conversion> ConvertUncommitted(const std::filesystem::path& checkpoint_path,
                                       const std::filesystem::path& output_path,
                                       const ConvertOptions& options,
-                                      const ProgressCallback& progress = {});
+                                      const ProgressCallback& progress = {},
+                                      const CacheCallback& prefers_f16_cache = {});
 
 struct ChosenSchemes {
   std::vector<SchemeChoice> choices;

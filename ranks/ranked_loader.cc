@@ -50,6 +50,7 @@ void TakeWord(const OptionWord& word, T& value) {
 }
 template <typename T>
 void TakeWord(const OptionWord& word, std::optional<T>& value) {
+  value.reset();
   if (word.is_there != 0) value = static_cast<T>(word.value);
 }
 

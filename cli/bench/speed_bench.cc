@@ -157,8 +157,8 @@ Status SpeedBench::Run(SpeedResult& result) {
   if (!test.is_prompt() && !drafts_) {
     result.bytes_per_token =
         StepBytes(engine_, test.num_sequences) / static_cast<double>(test.num_sequences) +
-        MeanCacheBytes(engine_.file().config(), options_.engine.kv_type, test.depth_tokens,
-                       test.generated_tokens);
+        MeanCacheBytes(engine_.file().config(), engine_.memory_plan().options.decoder.kv_type,
+                       test.depth_tokens, test.generated_tokens);
   }
   std::optional<ProgressBar> bar;
   if (IsTerminal(stderr)) {

@@ -11,9 +11,11 @@
 #include "cli/report.h"
 #include "cli/terminal/printable.h"
 #include "core/format.h"
+#include "llm/engine.h"
 #include "model/features.h"
 #include "model/model_file.h"
 #include "model/packed_file.h"
+#include "ops/kv_cache_view.h"
 
 namespace cria::cli {
 namespace {
@@ -223,6 +225,7 @@ Json DescribeFile(const ModelFile& file) {
           {"file_bytes", file.size_bytes()},
           {"metadata_bytes", file.metadata_bytes()},
           {"parameters", parameters},
+          {"default_kv_type", KvTypeName(DefaultKvType(file.prefers_f16_cache()))},
           {"config", ConfigJson(file.config())},
           {"tokenizer", TokenizerJson(file)},
           {"tensors", tensors}};

@@ -5,8 +5,10 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "cli/convert/cache_check.h"
 #include "cli/convert/calibration_sampler.h"
 #include "cli/convert/checkpoint_options.h"
 #include "cli/convert/checkpoint_source.h"
@@ -130,8 +132,10 @@ void AddOptions(cria::cli::CommandLine& command, Arguments& arguments) {
           .AddText("--verify-text", arguments.verify_path,
                    "Compare the predictions of this text; - is standard input")
           .Metavar("FILE");
-  command.AddFlag(
-             "--no-verify", [&arguments] { arguments.verify = false; }, "Do not compare")
+  command
+      .AddFlag(
+          "--no-verify", [&arguments] { arguments.verify = false; },
+          "Do not compare, and do not measure whether the KV cache can be in int8")
       .Excludes(verify)
       .Excludes(verify_text);
   cria::cli::AddDownloadOptions(command, arguments.download);
@@ -354,9 +358,21 @@ cria::Status ConvertLocal(Arguments& arguments) {
                                              .writes = !arguments.plan_only}));
   CRIA_RETURN_IF_ERROR(Sample(arguments, outline.config, bar));
   if (arguments.plan_only) return PrintSchemes(arguments, bar);
-  CRIA_ASSIGN_OR_RETURN(cria::Conversion conversion,
-                        cria::ConvertUncommitted(arguments.checkpoint, arguments.output,
-                                                 arguments.options, bar.Callback()));
+  cria::cli::CacheCheck cache;
+  cria::CacheCallback prefers_f16_cache;
+  if (arguments.verify != false) {
+    prefers_f16_cache = [&](const cria::platform::File& model) -> cria::Result<bool> {
+      cache = cria::cli::CheckCache(model, arguments.options.num_threads);
+      return cache.prefers_f16();
+    };
+  }
+  CRIA_ASSIGN_OR_RETURN(
+      cria::Conversion conversion,
+      cria::ConvertUncommitted(arguments.checkpoint, arguments.output, arguments.options,
+                               bar.Callback(), prefers_f16_cache));
+  if (std::string text = cria::cli::CheckText(cache); !text.empty()) {
+    conversion.AddNote(std::move(text));
+  }
   std::string verified;
   // A model that is wrong must not replace an older one.
   if (verifies) {

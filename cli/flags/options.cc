@@ -6,6 +6,7 @@
 #include <string>
 
 #include "cli/flags/byte_count.h"
+#include "core/format.h"
 
 namespace cria::cli {
 namespace {
@@ -53,7 +54,8 @@ void AddModelChoice(CommandLine& command, ModelChoice& choice) {
   command.AddFlag("-y,--yes", choice.agrees, "Download and convert without asking");
 }
 
-void AddContextOptions(CommandLine& command, EngineOptions& options, KvType kv_type) {
+void AddContextOptions(CommandLine& command, EngineOptions& options,
+                       std::optional<KvType> kv_type) {
   options.kv_type = kv_type;
   const char* group = kMemoryGroup;
   command
@@ -83,8 +85,10 @@ void AddContextOptions(CommandLine& command, EngineOptions& options, KvType kv_t
   command
       .AddChoice("--kv", options.kv_type,
                  {{"f32", KvType::kF32}, {"f16", KvType::kF16}, {"int8", KvType::kInt8}},
-                 "How keys and values are stored: f32, f16 or int8 [" +
-                     std::string(KvTypeName(kv_type)) + "]")
+                 kv_type ? Format("How keys and values are stored: f32, f16 or int8 [{}]",
+                                  KvTypeName(*kv_type))
+                         : "How keys and values are stored: f32, f16 or int8 (default: int8, or "
+                           "f16 if the model file says so)")
       .Group(group);
   command
       .AddNumber("-b,--batch-size", options.chunk_tokens,
@@ -121,7 +125,7 @@ void AddKeptPrompts(CommandLine& command, EngineOptions& options) {
       .Group(kServerGroup);
 }
 
-void AddEngineOptions(CommandLine& command, EngineOptions& options, KvType kv_type) {
+void AddEngineOptions(CommandLine& command, EngineOptions& options, std::optional<KvType> kv_type) {
   AddContextOptions(command, options, kv_type);
   const char* group = kMemoryGroup;
   command

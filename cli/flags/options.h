@@ -19,11 +19,13 @@ void AddModelNameOption(CommandLine& command, std::string& name);
 // Adds this option and -y; GetModel gives the file.
 void AddModelChoice(CommandLine& command, ModelChoice& choice);
 // Options that decide a model's memory: context, KV type, chunk, threads, and the folder of packed
-// weights. `kv_type` becomes the default; commands that measure what a model loses take kF32.
+// weights. `kv_type` becomes the default, or if there is none, DefaultKvType of the model; commands
+// that measure what a model loses take kF32.
 void AddContextOptions(CommandLine& command, EngineOptions& options,
-                       KvType kv_type = KvType::kInt8);
+                       std::optional<KvType> kv_type = std::nullopt);
 // These options, a file of packed weights, and the memory limits.
-void AddEngineOptions(CommandLine& command, EngineOptions& options, KvType kv_type = KvType::kInt8);
+void AddEngineOptions(CommandLine& command, EngineOptions& options,
+                      std::optional<KvType> kv_type = std::nullopt);
 // The heading of a server's options.
 inline constexpr const char* kServerGroup = "Server";
 // The default of --kept-prompts, for models whose sequences have no memory of their own.

@@ -19,8 +19,11 @@ namespace fs = std::filesystem;
 
 // The options that decide what the model takes, as cria-convert has them.
 std::vector<std::string> ContextWords(const EngineOptions& options) {
-  std::vector<std::string> words = {"--kv", std::string(KvTypeName(options.kv_type)), "-np",
-                                    Format("{}", options.num_sequences)};
+  std::vector<std::string> words = {"-np", Format("{}", options.num_sequences)};
+  if (options.kv_type) {
+    words.emplace_back("--kv");
+    words.emplace_back(KvTypeName(*options.kv_type));
+  }
   if (options.context_tokens != 0) {
     words.emplace_back("-c");
     words.push_back(

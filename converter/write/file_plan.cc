@@ -118,7 +118,7 @@ void Apply(const TensorLayout& layout, PlannedTensor& tensor) {
 }
 
 void PlaceTensors(uint64_t metadata_bytes, FilePlan& plan) {
-  uint64_t end = sizeof(FilePreamble) + metadata_bytes;
+  uint64_t end = sizeof(FilePreamble) + metadata_bytes + kMetadataRoom;
   for (int section = 0; section < kNumFileSections; ++section) {
     FileRange& range = plan.sections[section];
     range.offset = AlignUp(end, kSectionAlignment);

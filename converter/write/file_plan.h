@@ -71,7 +71,10 @@ FilePlan PlanTensors(std::vector<MappedTensor> tensors, const ModelConfig& confi
 // Sets a matrix's layout in the plan.
 void Apply(const TensorLayout& layout, PlannedTensor& tensor);
 
-// Gives every tensor its place after metadata of this size.
+// Room behind the metadata for fields that are known only when the tensors are written.
+inline constexpr uint64_t kMetadataRoom = 64;
+
+// Gives every tensor its place after metadata of this size and kMetadataRoom.
 void PlaceTensors(uint64_t metadata_bytes, FilePlan& plan);
 
 // A place in a scratch file for a tensor's codes, the scales behind the data.

@@ -21,11 +21,12 @@ struct ModelDescription {
   Vocabulary vocabulary;
   std::string_view chat_template_source;
   std::span<const int32_t> stop_token_ids;
+  bool prefers_f16_cache = false;
 };
 
 // The FlatBuffer of schema/model.fbs; a plan without tensors is for a file with only a vocabulary.
 // Its size depends neither on offsets nor on checksums, so that it is known before tensors are
-// placed or read.
+// placed or read; with prefers_f16_cache, it is larger by less than kMetadataRoom.
 std::vector<std::byte> BuildMetadata(const ModelDescription& description, const FilePlan& plan);
 
 }  // namespace cria

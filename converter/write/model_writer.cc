@@ -18,6 +18,22 @@ uint64_t CountWeights(const FilePlan& plan) {
   return weights;
 }
 
+// Writes the preamble and the metadata; the result is the model's digest.
+Result<Digest> WriteMetadata(const ModelDescription& description, const FilePlan& plan,
+                             OutputFile& file) {
+  const std::vector<std::byte> metadata = BuildMetadata(description, plan);
+  FilePreamble preamble = {.metadata_bytes = metadata.size(),
+                           .file_bytes = plan.file_bytes,
+                           .metadata_digest = Digest128(metadata)};
+  if (sizeof preamble + metadata.size() > plan.sections[0].offset) {
+    return Fail(ErrorCode::kInternal, "the metadata grew into the tensors that were written");
+  }
+  preamble.preamble_checksum = PreambleChecksum(preamble);
+  CRIA_RETURN_IF_ERROR(file.WriteAt(sizeof preamble, metadata));
+  CRIA_RETURN_IF_ERROR(file.WriteAt(0, std::as_bytes(std::span(&preamble, 1))));
+  return preamble.metadata_digest;
+}
+
 }  // namespace
 
 Result<WrittenModel> WriteModel(const ModelDescription& description, FilePlan& plan,
@@ -40,18 +56,14 @@ Result<WrittenModel> WriteModel(const ModelDescription& description, FilePlan& p
     errors.push_back(error);
   }
 
-  const std::vector<std::byte> metadata = BuildMetadata(description, plan);
-  if (metadata.size() != metadata_bytes) {
-    return Fail(ErrorCode::kInternal, "the metadata changed its size while tensors were written");
-  }
-  FilePreamble preamble = {.metadata_bytes = metadata.size(),
-                           .file_bytes = plan.file_bytes,
-                           .metadata_digest = Digest128(metadata)};
-  preamble.preamble_checksum = PreambleChecksum(preamble);
-  CRIA_RETURN_IF_ERROR(file.WriteAt(sizeof preamble, metadata));
-  CRIA_RETURN_IF_ERROR(file.WriteAt(0, std::as_bytes(std::span(&preamble, 1))));
-  return WrittenModel{
-      .file = std::move(file), .digest = preamble.metadata_digest, .errors = std::move(errors)};
+  CRIA_ASSIGN_OR_RETURN(const Digest digest, WriteMetadata(description, plan, file));
+  return WrittenModel{.file = std::move(file), .digest = digest, .errors = std::move(errors)};
+}
+
+Status RewriteMetadata(const ModelDescription& description, const FilePlan& plan,
+                       WrittenModel& written) {
+  CRIA_ASSIGN_OR_RETURN(written.digest, WriteMetadata(description, plan, written.file));
+  return {};
 }
 
 }  // namespace cria

@@ -27,4 +27,9 @@ Result<WrittenModel> WriteModel(const ModelDescription& description, FilePlan& p
                                 const std::filesystem::path& path, const ThreadPool& threads,
                                 const ProgressCallback& progress);
 
+// Writes what the file begins with again, after a field of the description that is written only if
+// needed has changed, and sets the digest.
+Status RewriteMetadata(const ModelDescription& description, const FilePlan& plan,
+                       WrittenModel& written);
+
 }  // namespace cria

@@ -28,7 +28,7 @@ static_assert(kFirstVersionBytes<cria_model_options> ==
 static_assert(sizeof(cria_model_info) ==
               offsetof(cria_model_info, has_chat_template) + sizeof(int32_t));
 
-Result<KvType> ToKvType(int32_t kv_type) {
+Result<std::optional<KvType>> ToKvType(int32_t kv_type) {
   switch (kv_type) {
     case CRIA_KV_F32:
       return KvType::kF32;
@@ -36,6 +36,8 @@ Result<KvType> ToKvType(int32_t kv_type) {
       return KvType::kF16;
     case CRIA_KV_INT8:
       return KvType::kInt8;
+    case CRIA_KV_MODEL:
+      return std::nullopt;
     default:
       return Fail(ErrorCode::kUsage,
                   Format("kv_type is {}, which is not one of CRIA_KV_...", kv_type));

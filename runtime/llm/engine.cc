@@ -30,6 +30,10 @@ bool CanDraft(const ModelOutline& model) {
   });
 }
 
+KvType DefaultKvType(bool prefers_f16_cache) {
+  return prefers_f16_cache ? KvType::kF16 : KvType::kInt8;
+}
+
 MemoryPlanOptions ResolveOptions(const ModelOutline& model, const EngineOptions& options,
                                  std::shared_ptr<const ModelOutline> draft_model) {
   const size_t longest = model.config.longest_context();
@@ -49,7 +53,7 @@ MemoryPlanOptions ResolveOptions(const ModelOutline& model, const EngineOptions&
   const DecoderOptions decoder = {
       .context_tokens = context,
       .chunk_tokens = chunk,
-      .kv_type = options.kv_type,
+      .kv_type = options.kv_type.value_or(DefaultKvType(model.prefers_f16_cache)),
       .num_sequences = options.num_sequences,
       .num_kept_sequences = options.num_kept_sequences.value_or(
           model.config.shares_all_pages() ? options.default_kept_sequences : 0),

@@ -43,7 +43,7 @@ struct EngineOptions {
   // shorter without them; absent: two, and two for each sequence.
   std::optional<size_t> num_checkpoints;
   size_t chunk_tokens = DecoderOptions{}.chunk_tokens;
-  KvType kv_type = DecoderOptions{}.kv_type;
+  std::optional<KvType> kv_type = DecoderOptions{}.kv_type;  // Absent: DefaultKvType.
   // Change no text, only the time that generating takes. There are none on processors where a
   // product of several rows rounds differently from that of one (CanDraft).
   DraftOptions drafts;
@@ -80,6 +80,10 @@ struct EngineOptions {
   // With drafts: all of the longest may be refused, and the token before it be run again.
   size_t draft_revocable_tokens() const { return 1 + drafts.max_tokens; }
 };
+
+// What programs store keys and values in if the user names no type: int8, unless that changes the
+// model's predictions too much, which the converter measures.
+KvType DefaultKvType(bool prefers_f16_cache);
 
 // The max_logit_bytes of programs that read the logits after every token. The output head is read
 // once for these rows: 14 of a vocabulary of 128,256. So the private memory is at most 8.4 MB more

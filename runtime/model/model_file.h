@@ -77,6 +77,8 @@ class ModelFile {
   // Jinja; empty: there is none.
   std::string_view chat_template_source() const { return chat_template_source_; }
   std::span<const int32_t> stop_token_ids() const { return stop_token_ids_; }
+  // Whether the KV cache should be in f16 rather than in int8, unless the user says otherwise.
+  bool prefers_f16_cache() const { return prefers_f16_cache_; }
 
   std::span<const StoredTensor> tensors() const { return tensors_; }
   // A tensor of the configuration, or its first piece. For a tied output head that is not stored
@@ -123,6 +125,7 @@ class ModelFile {
   Vocabulary vocabulary_;
   std::string_view chat_template_source_;
   std::span<const int32_t> stop_token_ids_;
+  bool prefers_f16_cache_ = false;
   std::vector<StoredTensor> tensors_;
   std::shared_ptr<const void> parts_;  // What the tensors' parts point to.
   // Index of the first piece in tensors_ by layer (0 for kNoLayer) and role.

@@ -206,6 +206,7 @@ Status ModelFileReader::ReadVocabulary(const schema::Model& metadata) {
 Status ModelFileReader::ReadChatTemplate(const schema::Model& metadata) {
   model_.chat_template_source_ = View(metadata.chat_template()->source());
   model_.stop_token_ids_ = View<int32_t>(metadata.stop_token_ids());
+  model_.prefers_f16_cache_ = metadata.f16_cache();
   for (const int32_t id : model_.stop_token_ids_) {
     if (id < 0 || static_cast<uint32_t>(id) >= model_.config_.vocab_size) {
       return Malformed(Format("stop_token_ids names {}, outside the vocabulary of {}", id,

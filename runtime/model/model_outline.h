@@ -21,7 +21,8 @@ struct ModelOutline {
   uint64_t file_bytes = 0;
   // The tokenizer was not there, so that its part of metadata_bytes is only near the real one.
   bool tokenizer_is_estimated = false;
-  bool is_packed = false;  // The file holds packed weights in place of the portable ones.
+  bool prefers_f16_cache = false;  // As ModelFile says.
+  bool is_packed = false;          // The file holds packed weights in place of the portable ones.
 };
 
 ModelOutline OutlineOf(const ModelFile& model);

@@ -171,7 +171,7 @@ TEST_F(BadInputTest, OptionsOutsideTheirRanges) {
     set(options);
     ExpectLoadFails(options, CRIA_ERROR_USAGE, words);
   };
-  expect([](auto& options) { options.kv_type = 3; }, "kv_type");
+  expect([](auto& options) { options.kv_type = 4; }, "kv_type");
   expect([](auto& options) { options.kv_type = -1; }, "kv_type");
   expect([](auto& options) { options.packing = 2; }, "packing");
   expect([](auto& options) { options.context_tokens = 513; }, "512");

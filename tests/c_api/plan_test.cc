@@ -60,6 +60,8 @@ TEST(PlanTest, TheKvCacheIsAsLargeAsItsTypeAndContextMakeIt) {
   EXPECT_EQ(BytesOf(MakePlan(options), "KV cache"), f32 / 2);
   options.kv_type = CRIA_KV_INT8;
   EXPECT_EQ(BytesOf(MakePlan(options), "KV cache"), by_default);
+  options.kv_type = CRIA_KV_MODEL;
+  EXPECT_EQ(BytesOf(MakePlan(options), "KV cache"), by_default);
   EXPECT_LT(by_default, f32 / 3);
   options.context_tokens = 256;
   options.kv_type = CRIA_KV_F16;

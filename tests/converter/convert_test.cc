@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <csignal>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "converter/convert_fixture.h"
@@ -46,6 +47,43 @@ TEST_F(ConvertTest, ReportsWhatQuantizationCost) {
   EXPECT_EQ(weights, report->num_parameters);
   EXPECT_DOUBLE_EQ(report->bits_per_weight,
                    8.0 * static_cast<double>(bytes) / static_cast<double>(weights));
+}
+
+TEST_F(ConvertTest, AFileThatPrefersAnotherCacheIsTheSameBesides) {
+  Make(support::SpecGqa());
+  const std::string without = RunToBytes({});
+  for (const bool prefers : {false, true}) {
+    bool was_whole = false;
+    auto conversion = ConvertUncommitted(
+        checkpoint_, output_, {}, {}, [&](platform::File written) -> Result<bool> {
+          const auto model = ModelFile::Open(std::move(written));
+          EXPECT_TRUE(model) << model.error().message();
+          was_whole = model && model->VerifyPayload() && !model->prefers_f16_cache();
+          return prefers;
+        });
+    ASSERT_TRUE(conversion) << conversion.error().message();
+    ASSERT_TRUE(conversion->Commit());
+    EXPECT_TRUE(was_whole);
+    const auto model = ModelFile::Open(output_.string());
+    ASSERT_TRUE(model) << model.error().message();
+    EXPECT_EQ(model->prefers_f16_cache(), prefers);
+    EXPECT_EQ(model->digest(), conversion->report().digest);
+    EXPECT_TRUE(model->VerifyPayload());
+    const std::string bytes = support::ReadFile(output_);
+    ASSERT_EQ(bytes.size(), without.size());
+    const size_t weights = model->tensors().front().data.offset;
+    EXPECT_EQ(bytes.substr(weights), without.substr(weights));
+    EXPECT_EQ(bytes == without, !prefers);
+  }
+}
+
+TEST_F(ConvertTest, NothingIsLeftIfAskingForTheCacheFails) {
+  Make(support::SpecGqa());
+  const auto conversion = ConvertUncommitted(
+      checkpoint_, output_, {}, {},
+      [](const platform::File&) -> Result<bool> { return Fail(ErrorCode::kCancelled, "stopped"); });
+  EXPECT_FALSE(conversion);
+  ExpectNothingWritten();
 }
 
 TEST_F(ConvertTest, ProgressRisesToTheEnd) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -257,6 +258,19 @@ size_t ResolvedLogitRows(uint64_t max_bytes, uint32_t vocab_size, size_t chunk_t
                                 .chunk_tokens = chunk_tokens,
                                 .max_logit_bytes = max_bytes})
       .decoder.max_logit_rows;
+}
+
+TEST(ResolveOptions, TheCacheIsAsTheModelPrefersUnlessATypeIsNamed) {
+  ModelOutline model = Outline();
+  const auto resolved = [&model](std::optional<KvType> kv_type) {
+    return ResolveOptions(model, {.num_threads = 1, .kv_type = kv_type}).decoder.kv_type;
+  };
+  EXPECT_EQ(resolved(std::nullopt), KvType::kInt8);
+  model.prefers_f16_cache = true;
+  EXPECT_EQ(resolved(std::nullopt), KvType::kF16);
+  for (const KvType type : {KvType::kF32, KvType::kF16, KvType::kInt8}) {
+    EXPECT_EQ(resolved(type), type);
+  }
 }
 
 TEST(ResolveOptions, AsManyRowsOfLogitsAsFitAtLeastOneAndAtMostAChunk) {

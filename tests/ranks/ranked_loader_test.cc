@@ -68,6 +68,20 @@ TEST(RankedLoader, LoadsOnAllRanksWithTheSameOptions) {
   }));
 }
 
+TEST(RankedLoader, TheCacheIsAsTheModelFilePrefersIfNoTypeIsNamed) {
+  const ConvertedModel model(support::SpecGqa(), {.weights = Scheme::kF32});
+  EngineOptions options = SomeOptions();
+  options.kv_type.reset();
+  const std::vector<int32_t> prompt = {5, 6, 7, 8};
+  const std::unique_ptr<Engine> alone = Unwrap(Engine::Load(model.path(), options));
+  EXPECT_EQ(alone->memory_plan().options.decoder.kv_type, KvType::kInt8);
+  const std::vector<int32_t> text = TextOf(*alone, prompt, {.temperature = 0.0f}, 30);
+  ExpectAllEnded(WithFollowers(3, [&](RankedLoader& loader) {
+    const std::unique_ptr<Engine> engine = Unwrap(loader.Load(model.path(), options, {}));
+    EXPECT_EQ(TextOf(*engine, prompt, {.temperature = 0.0f}, 30), text);
+  }));
+}
+
 // The draft model is the same one in int8, so that most drafts are right.
 TEST(RankedLoader, ADraftModelRunsOnRank0Alone) {
   const ConvertedModel model(support::SpecGqa(), {.weights = Scheme::kF32});

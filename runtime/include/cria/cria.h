@@ -88,8 +88,9 @@ typedef int (*cria_progress_callback)(uint64_t done_bytes, uint64_t total_bytes,
 // this processor allows no drafts.
 typedef void (*cria_notice_callback)(const char* sentence, void* data);
 
-// The type of keys and values in the KV cache; a value takes 4, 2 or about 1 bytes.
-enum { CRIA_KV_F32 = 0, CRIA_KV_F16 = 1, CRIA_KV_INT8 = 2 };
+// The type of keys and values in the KV cache; a value takes 4, 2 or about 1 bytes. CRIA_KV_MODEL
+// is INT8, or F16 if the model file says that INT8 would change its predictions too much.
+enum { CRIA_KV_F32 = 0, CRIA_KV_F16 = 1, CRIA_KV_INT8 = 2, CRIA_KV_MODEL = 3 };
 
 // What to do if a model's weights are not packed for this processor yet.
 enum {
@@ -161,7 +162,7 @@ typedef struct cria_model_options {
       0,                          \
       0,                          \
       0,                          \
-      CRIA_KV_INT8,               \
+      CRIA_KV_MODEL,              \
       CRIA_PACK_ON_FIRST_USE,     \
       0,                          \
       0,                          \

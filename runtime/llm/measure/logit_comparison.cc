@@ -9,7 +9,6 @@
 #include "llm/measure/log_sum_exp.h"
 
 namespace cria {
-namespace {
 
 void AddPosition(std::span<const float> reference, std::span<const float> logits,
                  LogitComparison& comparison) {
@@ -31,8 +30,6 @@ void AddPosition(std::span<const float> reference, std::span<const float> logits
   comparison.num_same_top += top(reference) == top(logits) ? 1 : 0;
   ++comparison.num_positions;
 }
-
-}  // namespace
 
 Status AddComparison(TokenModel& reference, TokenModel& model, std::span<const int32_t> tokens,
                      LogitComparison& comparison) {

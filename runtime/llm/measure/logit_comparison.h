@@ -25,6 +25,10 @@ struct LogitComparison {
   }
 };
 
+// Adds the difference between two models' logits at one position, [vocab_size].
+void AddPosition(std::span<const float> reference, std::span<const float> logits,
+                 LogitComparison& comparison);
+
 // Runs both models over `tokens`, from an empty context, and adds the differences to `comparison`.
 // Tokens after the end of the shorter context are left out. The vocabularies must be the same.
 Status AddComparison(TokenModel& reference, TokenModel& model, std::span<const int32_t> tokens,

@@ -2,11 +2,15 @@ package org.cria;
 
 /** How a model is loaded. A number left at 0 takes its default. */
 public final class ModelOptions {
-  /** The type of keys and values in the KV cache; a value takes 4, 2 or about 1 bytes. */
+  /**
+   * The type of keys and values in the KV cache; a value takes 4, 2 or about 1 bytes. MODEL is INT8,
+   * or F16 if the model file says that INT8 would change its predictions too much.
+   */
   public enum KvType {
     F32,
     F16,
-    INT8
+    INT8,
+    MODEL
   }
 
   /** What to do if a model's weights are not packed for this processor yet. */
@@ -26,7 +30,7 @@ public final class ModelOptions {
   /** Size of the KV cache; 0: 2048, or the model's own if less. */
   public int contextTokens;
 
-  public KvType kvType = KvType.INT8;
+  public KvType kvType = KvType.MODEL;
 
   /** For generating; 0: one for each fast core. */
   public int numThreads;

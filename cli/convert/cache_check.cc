@@ -1,0 +1,99 @@
+#include "cli/convert/cache_check.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "cli/convert/converter_engine.h"
+#include "cli/remedy.h"
+#include "cli/terminal/printable.h"
+#include "converter/calibrate/shipped_text.h"
+#include "core/format.h"
+#include "decode/open_sequence.h"
+#include "llm/engine.h"
+#include "llm/measure/forward_rows.h"
+#include "llm/measure/logit_comparison.h"
+
+namespace cria::cli {
+namespace {
+
+// Enough for a mean whose standard error is a tenth of kMaxInt8Divergence, at positions so far from
+// the beginning as those of a short conversation.
+constexpr size_t kTokens = 512;
+constexpr size_t kLeastTokens = 64;
+// One position of so many is measured: of a vocabulary of 152,000, their logits take 78 MB.
+constexpr size_t kPositionStep = 4;
+constexpr size_t kTextBytes = 8192;
+
+using Rows = std::vector<std::vector<float>>;
+
+// The logits of one position of kPositionStep; none if the text has too few tokens.
+Result<Rows> LogitsWith(KvType type, const platform::File& model, size_t num_threads) {
+  CRIA_ASSIGN_OR_RETURN(platform::File file, model.Duplicate());
+  CRIA_ASSIGN_OR_RETURN(
+      const std::unique_ptr<Engine> engine,
+      LoadInConverter(
+          std::move(file),
+          {.num_threads = num_threads, .kv_type = type, .max_logit_bytes = kMeasuringLogitBytes}));
+  CRIA_ASSIGN_OR_RETURN(
+      const std::vector<int32_t> ids,
+      engine->tokenizer().Encode(ShippedText().substr(0, kTextBytes), {.parse_special = false}));
+  Decoder& decoder = engine->decoder();
+  const size_t length = std::min({ids.size(), decoder.context_tokens(), kTokens});
+  if (length < kLeastTokens) return Rows();
+  CRIA_ASSIGN_OR_RETURN(const OpenSequence sequence,
+                        OpenSequence::Create(decoder.sequences(), length));
+  const ModelSequence sequences[] = {{&decoder, sequence.id()}};
+  Rows rows;
+  rows.reserve(length / kPositionStep);
+  CRIA_RETURN_IF_ERROR(
+      ForwardRows(sequences, std::span(ids).first(length), 0, length,
+                  [&](size_t row, std::span<const std::span<const float>> logits) -> Status {
+                    if (row % kPositionStep == kPositionStep - 1) {
+                      rows.emplace_back(logits[0].begin(), logits[0].end());
+                    }
+                    return {};
+                  }));
+  return rows;
+}
+
+Result<CacheCheck> Measure(const platform::File& model, size_t num_threads) {
+  CRIA_ASSIGN_OR_RETURN(const Rows exact, LogitsWith(KvType::kF32, model, num_threads));
+  CacheCheck check = {.num_positions = exact.size()};
+  const auto divergence_of = [&](KvType type) -> Result<double> {
+    CRIA_ASSIGN_OR_RETURN(const Rows rows, LogitsWith(type, model, num_threads));
+    LogitComparison comparison;
+    for (size_t i = 0; i < rows.size(); ++i) AddPosition(exact[i], rows[i], comparison);
+    return comparison.mean_divergence();
+  };
+  if (check.num_positions == 0) return check;
+  CRIA_ASSIGN_OR_RETURN(check.int8_divergence, divergence_of(KvType::kInt8));
+  // Usually, this is known to be little already.
+  if (!check.prefers_f16()) return check;
+  CRIA_ASSIGN_OR_RETURN(check.f16_divergence, divergence_of(KvType::kF16));
+  return check;
+}
+
+}  // namespace
+
+CacheCheck CheckCache(const platform::File& model, size_t num_threads) {
+  Result<CacheCheck> check = Measure(model, num_threads);
+  return check ? *std::move(check) : CacheCheck{.obstacle = check.error()};
+}
+
+std::string CheckText(const CacheCheck& check) {
+  if (check.obstacle) {
+    return "whether the KV cache can be in int8 was not measured: " +
+           Printable(Sentence(*check.obstacle));
+  }
+  if (!check.prefers_f16()) return {};
+  return Format(
+      "the KV cache of this model is in f16 unless --kv says otherwise: in int8, predictions would "
+      "change by {:.2g} nats of KL divergence, and by {:.2g} in f16, at {} positions",
+      check.int8_divergence, check.f16_divergence, check.num_positions);
+}
+
+}  // namespace cria::cli
