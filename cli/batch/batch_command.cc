@@ -81,8 +81,7 @@ class Answerer {
   Status TryAnswer(std::string_view text, Json& json) {
     CRIA_ASSIGN_OR_RETURN(BatchLine line, ReadBatchLine(text, defaults_, engine_.chat_template()));
     if (!line.id.is_null()) json["id"] = line.id;
-    CRIA_ASSIGN_OR_RETURN(Sampler sampler,
-                          Sampler::Create(line.sampler, engine_.decoder().vocab_size()));
+    CRIA_ASSIGN_OR_RETURN(Sampler sampler, engine_.NewSampler(line.sampler));
     CRIA_ASSIGN_OR_RETURN(StopStrings stop, StopStrings::Create(line.stop));
     GenerationOptions generation = {.max_tokens = line.max_tokens,
                                     .stop_token_ids = engine_.file().stop_token_ids(),

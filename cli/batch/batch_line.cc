@@ -1,5 +1,6 @@
 #include "cli/batch/batch_line.h"
 
+#include <limits>
 #include <utility>
 
 #include "cli/input/json_document.h"
@@ -36,7 +37,19 @@ class LineReader {
     if (name == "temperature") return ReadReal(name, value, 100.0, sampler.temperature);
     if (name == "top_p") return ReadReal(name, value, 1.0, sampler.top_p);
     if (name == "min_p") return ReadReal(name, value, 1.0, sampler.min_p);
+    if (name == "typical_p") return ReadReal(name, value, 1.0, sampler.typical_p);
+    if (name == "xtc_probability") return ReadReal(name, value, 1.0, sampler.xtc_probability);
+    if (name == "xtc_threshold") return ReadReal(name, value, 1.0, sampler.xtc_threshold);
     if (name == "repeat_penalty") return ReadReal(name, value, 100.0, sampler.repeat_penalty);
+    if (name == "presence_penalty") {
+      return ReadReal(name, value, 100.0, sampler.presence_penalty, -100.0);
+    }
+    if (name == "frequency_penalty") {
+      return ReadReal(name, value, 100.0, sampler.frequency_penalty, -100.0);
+    }
+    if (name == "dry_multiplier") return ReadReal(name, value, 100.0, sampler.dry.multiplier);
+    if (name == "dry_base") return ReadReal(name, value, 100.0, sampler.dry.base, 1.0);
+    if (name == "dry_allowed_length") return ReadCount(name, value, sampler.dry.allowed_length);
     if (name == "seed") return ReadSeed(value);
     if (name == "stop") return ReadStop(value);
     if (name == "json_schema") return ReadSchema(name, value);
@@ -70,12 +83,13 @@ class LineReader {
     count = static_cast<size_t>(value.integer);
     return {};
   }
-  static Status ReadReal(std::string_view name, const Value& value, double most, float& real) {
+  static Status ReadReal(std::string_view name, const Value& value, double most, float& real,
+                         double least = 0.0) {
     const double number = value.is(Kind::kFloat) ? value.real
                           : value.is(Kind::kInt) ? static_cast<double>(value.integer)
-                                                 : -1.0;
-    if (!(number >= 0.0 && number <= most)) {
-      return BadField(name, Format("is not a number from 0 to {}", most));
+                                                 : std::numeric_limits<double>::quiet_NaN();
+    if (!(number >= least && number <= most)) {
+      return BadField(name, Format("is not a number from {} to {}", least, most));
     }
     real = static_cast<float>(number);
     return {};

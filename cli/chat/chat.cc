@@ -55,8 +55,7 @@ class ReadingProgress {
 
 Result<std::unique_ptr<Chat>> Chat::Create(Engine& engine, ChatOptions options,
                                            std::chrono::steady_clock::time_point start) {
-  CRIA_ASSIGN_OR_RETURN(Sampler sampler,
-                        Sampler::Create(options.sampler, engine.decoder().vocab_size()));
+  CRIA_ASSIGN_OR_RETURN(Sampler sampler, engine.NewSampler(options.sampler));
   CRIA_ASSIGN_OR_RETURN(StopStrings stop_strings, options.text.MakeStopStrings());
   CRIA_ASSIGN_OR_RETURN(std::unique_ptr<Constraint> constraint, options.constraint.Make(engine));
   std::unique_ptr<Chat> chat(new Chat(engine, std::move(sampler), std::move(stop_strings),
@@ -350,7 +349,7 @@ Status Chat::LoadFrom(const std::string& path) {
 }
 
 Status Chat::SetSampler(const SamplerOptions& options) {
-  CRIA_ASSIGN_OR_RETURN(sampler_, Sampler::Create(options, engine_.decoder().vocab_size()));
+  CRIA_ASSIGN_OR_RETURN(sampler_, engine_.NewSampler(options));
   options_.sampler = options;
   figures_.seed = options.seed;
   return {};

@@ -209,8 +209,7 @@ Status Run(const RunOptions& options) {
   CRIA_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
                         LoadEngine(model_path, options.engine));
   CRIA_ASSIGN_OR_RETURN(std::optional<std::string> prompt, PromptOf(options, *engine));
-  CRIA_ASSIGN_OR_RETURN(Sampler sampler,
-                        Sampler::Create(options.sampler, engine->decoder().vocab_size()));
+  CRIA_ASSIGN_OR_RETURN(Sampler sampler, engine->NewSampler(options.sampler));
   CRIA_ASSIGN_OR_RETURN(std::unique_ptr<Constraint> constraint, options.constraint.Make(*engine));
   if (prompt && !options.is_quiet && !engine->file().chat_template_source().empty()) {
     std::fputs(

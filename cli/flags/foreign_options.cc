@@ -49,11 +49,10 @@ constexpr ForeignOptions kForeignOptions[] = {
     {"--warmup --no-warmup", "nothing is computed before the first prompt, so leave it out"},
     {"-v --verbose -lv --log-verbosity --log-disable --log-file",
      "there are no levels of logging, so leave it out"},
-    {"--samplers --sampling-seq --mirostat --mirostat-lr --mirostat-ent --typical "
-     "--xtc-probability --xtc-threshold --dry-multiplier --dry-base --dry-allowed-length "
-     "--dry-penalty-last-n --dry-sequence-breaker --dynatemp-range --dynatemp-exp --top-nsigma "
-     "--presence-penalty --frequency-penalty",
-     "the samplers are --repeat-penalty, --top-k, --top-p, --min-p and --temp, in this order"},
+    {"--samplers --sampling-seq --mirostat --mirostat-lr --mirostat-ent --dynatemp-range "
+     "--dynatemp-exp --top-nsigma",
+     "the samplers are the penalties, --dry-multiplier, --top-k, --typical, --top-p, --min-p, "
+     "--xtc-probability and --temp, in this order"},
     {"--rope-scaling --rope-scale --rope-freq-base --rope-freq-scale --yarn-orig-ctx",
      "the model file says how positions are encoded, so leave it out"},
     {"--lora --lora-scaled --control-vector", "merge it into the checkpoint and convert that"},

@@ -42,7 +42,7 @@ Status ReadLogitBias(std::string_view text, std::vector<LogitBias>& biases) {
 }
 
 // -1 is the whole context.
-Setter RepeatLastNSetter(size_t& value) {
+Setter LastNSetter(size_t& value) {
   return [&value](std::string_view text) -> Status {
     std::string_view rest = text;
     const std::optional<int64_t> number = TakeNumber<int64_t>(rest);
@@ -55,11 +55,56 @@ Setter RepeatLastNSetter(size_t& value) {
   };
 }
 
+// What llama.cpp's option of the same name does: the first text takes the place of the defaults.
+Setter BreakerSetter(DryOptions& options) {
+  return [&options](std::string_view text) -> Status {
+    if (!options.sequence_breakers || text == "none") options.sequence_breakers.emplace();
+    if (text == "none") return {};
+    options.sequence_breakers->push_back(ReadEscapes(std::string(text)));
+    return {};
+  };
+}
+
+void AddPenaltyOptions(CommandLine& command, SamplerOptions& options) {
+  const auto add = [&](const char* flags, float& value, float min, float max, const char* help) {
+    command.AddNumber(flags, value, help, min, max).Group(kSamplingGroup);
+  };
+  const auto add_last_n = [&](const char* flags, size_t& value, const char* help) {
+    command.Add(flags, "INT", LastNSetter(value), help)
+        .Default(LastNText(value))
+        .Group(kSamplingGroup);
+  };
+  add("--repeat-penalty", options.repeat_penalty, 0.01f, 10.0f,
+      "Make recent tokens less likely; 1: off");
+  add("--presence-penalty", options.presence_penalty, -100.0f, 100.0f,
+      "Subtract this from the logits of recent tokens; 0: off");
+  add("--frequency-penalty", options.frequency_penalty, -100.0f, 100.0f,
+      "Subtract this for each time that a token is recent; 0: off");
+  add_last_n("--repeat-last-n", options.repeat_last_n,
+             "How many tokens count as recent; -1: all of the context");
+  add("--dry-multiplier", options.dry.multiplier, 0.0f, 100.0f,
+      "DRY: make tokens that go on with a repetition less likely; 0: off");
+  add("--dry-base", options.dry.base, 1.0f, 100.0f,
+      "DRY: the factor for each token of a repetition");
+  command
+      .AddNumber("--dry-allowed-length", options.dry.allowed_length,
+                 "DRY: repetitions of fewer tokens are allowed")
+      .Group(kSamplingGroup);
+  add_last_n("--dry-penalty-last-n", options.dry.last_n,
+             "DRY: how many tokens are searched for repetitions; -1: all of the context");
+  command
+      .Add("--dry-sequence-breaker", "TEXT", BreakerSetter(options.dry),
+           "DRY: no repetition contains this text; none: there are no such texts; may be repeated")
+      .Default("\\n, :, \" and *")
+      .Repeatable()
+      .Group(kSamplingGroup);
+}
+
 }  // namespace
 
 uint64_t RandomSeed() { return std::random_device()(); }
 
-std::string RepeatLastNText(size_t value) {
+std::string LastNText(size_t value) {
   return value == SamplerOptions::kWholeContext ? "-1" : Format("{}", value);
 }
 
@@ -88,17 +133,18 @@ void AddSamplerOptions(CommandLine& command, SamplerOptions& options) {
   add_in("--temp", options.temperature, 0.0f, 10.0f,
          "Temperature; 0 always takes the most likely token");
   add("--top-k", options.top_k, "Choose among the k most likely tokens; 0: all");
+  add_in("--typical", options.typical_p, 0.0f, 1.0f,
+         "Choose among the tokens with the most typical information whose probabilities reach p "
+         "together; 1: all");
   add_in("--top-p", options.top_p, 0.0f, 1.0f,
          "Choose among the most likely tokens whose probabilities reach p together; 1: all");
   add_in("--min-p", options.min_p, 0.0f, 1.0f,
          "Drop tokens less than p times as likely as the most likely; 0: none");
-  add_in("--repeat-penalty", options.repeat_penalty, 0.01f, 10.0f,
-         "Make recent tokens less likely; 1: off");
-  command
-      .Add("--repeat-last-n", "INT", RepeatLastNSetter(options.repeat_last_n),
-           "How many tokens count as recent; -1: all of the context")
-      .Default(RepeatLastNText(options.repeat_last_n))
-      .Group(group);
+  add_in("--xtc-probability", options.xtc_probability, 0.0f, 1.0f,
+         "XTC: how often all but the last of the top tokens are excluded; 0: never");
+  add_in("--xtc-threshold", options.xtc_threshold, 0.0f, 1.0f,
+         "XTC: how likely a top token is; above 0.5: none");
+  AddPenaltyOptions(command, options);
   command
       .Add(
           "--logit-bias", "BIAS",

@@ -23,8 +23,8 @@ uint64_t RandomSeed();
 // should print.
 void AddSamplerOptions(CommandLine& command, SamplerOptions& options);
 
-// The value of --repeat-last-n: "64", or "-1" for the whole context.
-std::string RepeatLastNText(size_t value);
+// The value of --repeat-last-n and --dry-penalty-last-n: "64", or "-1" for the whole context.
+std::string LastNText(size_t value);
 
 // Texts from the command line that are not read as they are written.
 struct TextOptions {

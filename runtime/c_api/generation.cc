@@ -18,11 +18,13 @@ inline constexpr size_t kFirstVersionBytes<cria_generation_options> =
 namespace {
 
 static_assert(sizeof(cria_generation_options) ==
-              offsetof(cria_generation_options, constraint_bytes) + sizeof(size_t));
+              offsetof(cria_generation_options, num_dry_sequence_breakers) + sizeof(size_t));
 // The second version's fields directly follow those of the first.
 static_assert(kFirstVersionBytes<cria_generation_options> ==
               offsetof(cria_generation_options, stop_strings));
-// And so do those of the third.
+// And so do those of the third and the fourth.
+static_assert(offsetof(cria_generation_options, presence_penalty) ==
+              offsetof(cria_generation_options, constraint_bytes) + sizeof(size_t));
 static_assert(offsetof(cria_generation_options, constraint_kind) ==
               offsetof(cria_generation_options, num_logit_bias) + sizeof(size_t));
 
@@ -33,16 +35,42 @@ Result<WhenFull> ToWhenFull(int32_t when_full) {
               Format("when_full is {}, which is not one of CRIA_WHEN_FULL_...", when_full));
 }
 
-Result<StopStrings> ReadStopStrings(const cria_generation_options& options) {
-  CRIA_ASSIGN_OR_RETURN(const std::span<const cria_text> given,
-                        ReadArray(options.stop_strings, options.num_stop_strings, "stop_strings"));
-  std::vector<std::string> strings;
+// `name` is that of the array, `item` that of one of its texts.
+Result<std::vector<std::string>> ReadTexts(const cria_text* texts, size_t count, const char* name,
+                                           const char* item) {
+  CRIA_ASSIGN_OR_RETURN(const std::span<const cria_text> given, ReadArray(texts, count, name));
+  std::vector<std::string> read;
+  read.reserve(given.size());
   for (const cria_text& text : given) {
-    CRIA_ASSIGN_OR_RETURN(const std::string_view read,
-                          ReadText(text.text, text.text_bytes, "a stop string"));
-    strings.emplace_back(read);
+    CRIA_ASSIGN_OR_RETURN(const std::string_view one, ReadText(text.text, text.text_bytes, item));
+    read.emplace_back(one);
   }
+  return read;
+}
+
+Result<StopStrings> ReadStopStrings(const cria_generation_options& options) {
+  CRIA_ASSIGN_OR_RETURN(
+      std::vector<std::string> strings,
+      ReadTexts(options.stop_strings, options.num_stop_strings, "stop_strings", "a stop string"));
   return StopStrings::Create(std::move(strings));
+}
+
+// A field that is 0 has its default.
+Result<DryOptions> ReadDry(const cria_generation_options& options) {
+  DryOptions dry = {.multiplier = options.dry_multiplier};
+  if (options.dry_base != 0.0f) dry.base = options.dry_base;
+  if (options.dry_allowed_length != 0) dry.allowed_length = options.dry_allowed_length;
+  if (options.dry_penalty_last_n != 0) dry.last_n = options.dry_penalty_last_n;
+  CRIA_ASSIGN_OR_RETURN(std::vector<std::string> breakers,
+                        ReadTexts(options.dry_sequence_breakers, options.num_dry_sequence_breakers,
+                                  "dry_sequence_breakers", "a text of dry_sequence_breakers"));
+  const bool has_none = options.dry_no_sequence_breakers != 0;
+  if (has_none && !breakers.empty()) {
+    return Fail(ErrorCode::kUsage,
+                "dry_sequence_breakers has texts, but dry_no_sequence_breakers is not 0");
+  }
+  if (has_none || !breakers.empty()) dry.sequence_breakers = std::move(breakers);
+  return dry;
 }
 
 Status ReadConstraint(const cria_generation_options& options, Generation& generation) {
@@ -92,15 +120,21 @@ Result<Sampler> MakeSampler(const LoadedModel& model, const cria_generation_opti
   std::vector<LogitBias> logit_bias;
   logit_bias.reserve(given.size());
   for (const cria_logit_bias& bias : given) logit_bias.push_back({bias.token, bias.addend});
-  return Sampler::Create({.logit_bias = std::move(logit_bias),
-                          .repeat_penalty = options.repeat_penalty,
-                          .repeat_last_n = options.repeat_last_n,
-                          .top_k = options.top_k,
-                          .top_p = options.top_p,
-                          .min_p = options.min_p,
-                          .temperature = options.temperature,
-                          .seed = options.seed},
-                         model.engine->decoder().vocab_size());
+  SamplerOptions sampler = {.logit_bias = std::move(logit_bias),
+                            .repeat_penalty = options.repeat_penalty,
+                            .presence_penalty = options.presence_penalty,
+                            .frequency_penalty = options.frequency_penalty,
+                            .repeat_last_n = options.repeat_last_n,
+                            .top_k = options.top_k,
+                            .top_p = options.top_p,
+                            .min_p = options.min_p,
+                            .xtc_probability = options.xtc_probability,
+                            .temperature = options.temperature,
+                            .seed = options.seed};
+  CRIA_ASSIGN_OR_RETURN(sampler.dry, ReadDry(options));
+  if (options.typical_p != 0.0f) sampler.typical_p = options.typical_p;
+  if (options.xtc_threshold != 0.0f) sampler.xtc_threshold = options.xtc_threshold;
+  return model.engine->NewSampler(sampler);
 }
 
 }  // namespace

@@ -213,6 +213,10 @@ std::unique_ptr<Session> Engine::NewSession(bool with_drafts) {
   return std::make_unique<Session>(*scheduler_, std::move(drafting));
 }
 
+Result<Sampler> Engine::NewSampler(const SamplerOptions& options) const {
+  return Sampler::Create(options, decoder_->vocab_size(), &*tokenizer_, decoder_->context_tokens());
+}
+
 Result<std::unique_ptr<Constraint>> Engine::NewConstraint() {
   if (constraint_tokens_ == nullptr) {
     return Fail(ErrorCode::kUsage, "the model was loaded without memory for constraints",

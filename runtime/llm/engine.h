@@ -15,6 +15,7 @@
 #include "llm/constraint.h"
 #include "llm/drafting.h"
 #include "llm/memory_plan.h"
+#include "llm/sampler.h"
 #include "llm/session.h"
 #include "model/model_file.h"
 #include "text/chat_template.h"
@@ -138,6 +139,8 @@ class Engine {
   // There may be more sessions than sequences. The engine must outlive them. `with_drafts` has no
   // effect if the engine has no drafts.
   std::unique_ptr<Session> NewSession(bool with_drafts = true);
+  // Any thread may call this. Fails as Sampler::Create does.
+  Result<Sampler> NewSampler(const SamplerOptions& options) const;
   // Any thread may call this. Fails with kOutOfMemory if there are max_constraints already. The
   // engine must outlive it.
   Result<std::unique_ptr<Constraint>> NewConstraint();

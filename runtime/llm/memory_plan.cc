@@ -81,7 +81,8 @@ uint64_t BytesOfConstraints(size_t max_constraints, size_t vocab_size) {
 // All texts together have no more tokens than the cache has places.
 uint64_t BytesOfTexts(const MemoryPlanOptions& options, const ModelConfig& config) {
   if (options.num_texts == 0) return 0;
-  return options.num_texts * Sampler::MemoryBytes(config.vocab_size) +
+  return options.num_texts *
+             Sampler::MemoryBytes(config.vocab_size, options.decoder.context_tokens) +
          options.decoder.context_tokens * kTextBytesPerToken;
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "core/format.h"
 #include "ops/vector.h"
@@ -13,11 +14,14 @@ namespace {
 
 // Sums of logits and addends stay finite; NaN is not at most this.
 constexpr float kMaxLogitBias = 1e6f;
+constexpr float kMaxPenalty = 1000.0f;
 
-// Sorts by likelihood; equal logits by their ids.
-constexpr auto kMoreLikely = [](const auto& a, const auto& b) {
-  return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
-};
+// Another number for the same choice: the output function of SplitMix64 (Steele et al. 2014).
+uint64_t SecondNumber(uint64_t random) {
+  random = (random ^ (random >> 30)) * 0xBF58476D1CE4E5B9u;
+  random = (random ^ (random >> 27)) * 0x94D049BB133111EBu;
+  return random ^ (random >> 31);
+}
 
 // The most likely token that may be chosen, the lowest id of equals. Without a mask, its logit may
 // be no number.
@@ -38,29 +42,35 @@ Status CheckOption(bool holds, const char* option, double value, const char* ran
   return Fail(ErrorCode::kUsage, Format("{} is {}, but must be {}", option, value, range));
 }
 
-}  // namespace
-
-uint64_t TokenMask::Word(size_t index) const {
-  uint64_t word = words[index];
-  for (const int32_t id : ends) {
-    if (static_cast<size_t>(id) / 64 != index) continue;
-    const uint64_t bit = uint64_t{1} << (static_cast<size_t>(id) % 64);
-    word = may_end ? word | bit : word & ~bit;
-  }
-  return word;
-}
-
-Result<Sampler> Sampler::Create(const SamplerOptions& options, size_t vocab_size) {
-  const auto in_unit = [](float value) { return value >= 0.0f && value <= 1.0f; };
+Status CheckNumbers(const SamplerOptions& options) {
+  const auto check = [](const char* name, float value, float min, float max, const char* range) {
+    return CheckOption(value >= min && value <= max, name, value, range);
+  };
+  const auto check_unit = [&](const char* name, float value) {
+    return check(name, value, 0.0f, 1.0f, "0 to 1");
+  };
+  const auto check_penalty = [&](const char* name, float value) {
+    return check(name, value, -kMaxPenalty, kMaxPenalty, "-1000 to 1000");
+  };
   CRIA_RETURN_IF_ERROR(
       CheckOption(std::isfinite(options.repeat_penalty) && options.repeat_penalty > 0.0f,
                   "repeat_penalty", options.repeat_penalty, "above 0"));
-  CRIA_RETURN_IF_ERROR(CheckOption(in_unit(options.top_p), "top_p", options.top_p, "0 to 1"));
-  CRIA_RETURN_IF_ERROR(CheckOption(in_unit(options.min_p), "min_p", options.min_p, "0 to 1"));
+  CRIA_RETURN_IF_ERROR(check_penalty("presence_penalty", options.presence_penalty));
+  CRIA_RETURN_IF_ERROR(check_penalty("frequency_penalty", options.frequency_penalty));
   CRIA_RETURN_IF_ERROR(
-      CheckOption(std::isfinite(options.temperature) && options.temperature >= 0.0f, "temperature",
-                  options.temperature, "0 or more"));
-  for (const LogitBias& bias : options.logit_bias) {
+      check("dry_multiplier", options.dry.multiplier, 0.0f, kMaxPenalty, "0 to 1000"));
+  CRIA_RETURN_IF_ERROR(check("dry_base", options.dry.base, 1.0f, kMaxPenalty, "1 to 1000"));
+  CRIA_RETURN_IF_ERROR(check_unit("typical_p", options.typical_p));
+  CRIA_RETURN_IF_ERROR(check_unit("top_p", options.top_p));
+  CRIA_RETURN_IF_ERROR(check_unit("min_p", options.min_p));
+  CRIA_RETURN_IF_ERROR(check_unit("xtc_probability", options.xtc_probability));
+  CRIA_RETURN_IF_ERROR(check_unit("xtc_threshold", options.xtc_threshold));
+  return CheckOption(std::isfinite(options.temperature) && options.temperature >= 0.0f,
+                     "temperature", options.temperature, "0 or more");
+}
+
+Status CheckBias(std::span<const LogitBias> biases, size_t vocab_size) {
+  for (const LogitBias& bias : biases) {
     if (bias.token_id < 0 || static_cast<size_t>(bias.token_id) >= vocab_size) {
       return Fail(ErrorCode::kUsage,
                   Format("logit_bias has token {}, which is outside the vocabulary of {}",
@@ -69,26 +79,44 @@ Result<Sampler> Sampler::Create(const SamplerOptions& options, size_t vocab_size
     CRIA_RETURN_IF_ERROR(
         CheckOption(bias.addend <= kMaxLogitBias, "logit_bias", bias.addend, "at most 1e6"));
   }
-  return Sampler(options, vocab_size);
+  return {};
 }
 
-Sampler::Sampler(const SamplerOptions& options, size_t vocab_size)
+}  // namespace
+
+Result<Sampler> Sampler::Create(const SamplerOptions& options, size_t vocab_size,
+                                const Tokenizer* tokenizer, size_t context_tokens) {
+  CRIA_RETURN_IF_ERROR(CheckNumbers(options));
+  CRIA_RETURN_IF_ERROR(CheckBias(options.logit_bias, vocab_size));
+  std::optional<DryPenalty> dry;
+  if (options.dry.is_on()) {
+    if (tokenizer == nullptr) {
+      return Fail(ErrorCode::kUsage, "dry_multiplier is not 0, but there is no tokenizer");
+    }
+    CRIA_ASSIGN_OR_RETURN(dry, DryPenalty::Create(options.dry, *tokenizer, context_tokens));
+  }
+  return Sampler(options, vocab_size, std::move(dry));
+}
+
+Sampler::Sampler(const SamplerOptions& options, size_t vocab_size, std::optional<DryPenalty> dry)
     : options_(options),
       random_(options.seed),
-      max_candidates_(options.top_k == 0 ? vocab_size : std::min(options.top_k, vocab_size)) {
-  candidates_.reserve(max_candidates_);
-  const bool penalizes = options.repeat_penalty != 1.0f;
+      candidates_(options.top_k == 0 ? vocab_size : std::min(options.top_k, vocab_size)),
+      dry_(std::move(dry)) {
+  const bool penalizes = options.has_penalty();
   changed_.reserve(options.logit_bias.size() +
-                   (penalizes ? std::min(options.repeat_last_n, vocab_size) : 0));
+                   (penalizes ? std::min(options.repeat_last_n, vocab_size) : 0) +
+                   (dry_ ? std::min(dry_->max_tokens(), vocab_size) : 0));
   if (penalizes) penalized_.resize((vocab_size + 63) / 64);
 }
 
 size_t Sampler::NumCandidates() const {
   const bool raises =
-      options_.repeat_penalty < 1.0f ||
+      options_.repeat_penalty < 1.0f || options_.presence_penalty < 0.0f ||
+      options_.frequency_penalty < 0.0f ||
       std::ranges::any_of(
           options_.logit_bias, [](const LogitBias& bias) { return bias.addend > 0.0f; });
-  const size_t chosen = options_.temperature == 0.0f ? 1 : options_.top_k;
+  const size_t chosen = options_.is_greedy() ? 1 : options_.top_k;
   if (raises || chosen == 0) return 0;
   // So many of the largest may become smaller than all others.
   return chosen + changed_.capacity();
@@ -105,13 +133,14 @@ Result<int32_t> Sampler::Peek(std::span<float> logits, std::span<const int32_t> 
                               size_t ahead, const TokenMask* mask) {
   AddBias(logits);
   Penalize(logits, history);
+  PenalizeRepetitions(logits, history);
   const Result<int32_t> token = Choose(logits, ahead, mask);
   Restore(logits);
   return token;
 }
 
 void Sampler::Advance() {
-  if (options_.temperature == 0.0f) return;
+  if (options_.is_greedy()) return;
   RandomNumber(0);
   next_ = (next_ + 1) % upcoming_.size();
   --num_upcoming_;
@@ -153,108 +182,45 @@ std::unexpected<Error> Sampler::FailWithoutCandidate(const TokenMask* mask) cons
 
 Result<int32_t> Sampler::Choose(std::span<const float> logits, size_t ahead,
                                 const TokenMask* mask) {
-  if (options_.temperature == 0.0f) {
+  if (options_.is_greedy()) {
     const std::optional<size_t> best = MostLikely(logits, mask);
     if (!best || !std::isfinite(logits[*best])) return FailWithoutCandidate(mask);
     return static_cast<int32_t>(*best);
   }
-  SelectTopK(logits, mask);
-  if (candidates_.empty() || !std::isfinite(candidates_.front().logit)) {
-    return FailWithoutCandidate(mask);
+  if (!candidates_.Select(logits, mask)) return FailWithoutCandidate(mask);
+  candidates_.KeepTypical(options_.typical_p);
+  candidates_.KeepTopP(options_.top_p);
+  candidates_.KeepMinP(options_.min_p);
+  const uint64_t random = RandomNumber(ahead);
+  if (options_.has_xtc() && UnitNumber(SecondNumber(random)) < options_.xtc_probability) {
+    candidates_.ExcludeTop(options_.xtc_threshold);
   }
-  Weigh(/*temperature=*/1.0f);
-  KeepTopP();
-  KeepMinP();
-  Weigh(options_.temperature);
-  return Draw(RandomNumber(ahead));
+  if (options_.temperature == 0.0f) return candidates_.most_likely();
+  return candidates_.Draw(options_.temperature, random);
 }
 
 void Sampler::Penalize(std::span<float> logits, std::span<const int32_t> history) {
-  if (options_.repeat_penalty == 1.0f) return;
+  if (!options_.has_penalty()) return;
   const auto recent = history.last(std::min(history.size(), options_.repeat_last_n));
   const auto word_of = [this](int32_t id) -> uint64_t& {
     return penalized_[static_cast<size_t>(id) / 64];
   };
   for (const int32_t id : recent) {
-    // Each token is penalized once, even if it occurred several times.
     const uint64_t bit = uint64_t{1} << (static_cast<size_t>(id) % 64);
-    if ((word_of(id) & bit) != 0) continue;
-    word_of(id) |= bit;
-    float& logit = Change(logits, id);
-    logit = logit > 0.0f ? logit / options_.repeat_penalty : logit * options_.repeat_penalty;
+    if ((word_of(id) & bit) == 0) {
+      word_of(id) |= bit;
+      float& logit = Change(logits, id);
+      logit = logit > 0.0f ? logit / options_.repeat_penalty : logit * options_.repeat_penalty;
+      logit -= options_.presence_penalty;
+    }
+    logits[static_cast<size_t>(id)] -= options_.frequency_penalty;
   }
   for (const int32_t id : recent) word_of(id) = 0;
 }
 
-void Sampler::SelectTopK(std::span<const float> logits, const TokenMask* mask) {
-  candidates_.clear();
-  // Most of the vocabulary gets no further than here.
-  const auto consider = [&](size_t id) {
-    const Candidate candidate = {logits[id], 0.0f, static_cast<int32_t>(id)};
-    if (std::isnan(candidate.logit)) return;
-    const bool is_full = candidates_.size() == max_candidates_;
-    if (!is_full || kMoreLikely(candidate, candidates_.front())) Keep(candidate);
-  };
-  if (mask == nullptr) {
-    for (size_t id = 0; id < logits.size(); ++id) consider(id);
-  } else {
-    mask->ForEach(logits.size(), consider);
-  }
-  std::ranges::sort(candidates_, kMoreLikely);
-}
-
-void Sampler::Keep(const Candidate& candidate) {
-  if (candidates_.size() < max_candidates_) {
-    candidates_.push_back(candidate);
-    // A heap with the least likely candidate on top: never more than k candidates are sorted.
-    if (candidates_.size() == max_candidates_) {
-      std::ranges::make_heap(candidates_, kMoreLikely);
-    }
-    return;
-  }
-  std::ranges::pop_heap(candidates_, kMoreLikely);
-  candidates_.back() = candidate;
-  std::ranges::push_heap(candidates_, kMoreLikely);
-}
-
-void Sampler::Weigh(float temperature) {
-  const float best = candidates_.front().logit;
-  for (Candidate& candidate : candidates_) {
-    candidate.weight = std::exp((candidate.logit - best) / temperature);
-  }
-}
-
-void Sampler::KeepTopP() {
-  if (options_.top_p >= 1.0f) return;
-  float total = 0.0f;
-  for (const Candidate& candidate : candidates_) total += candidate.weight;
-  float sum = 0.0f;
-  size_t kept = 0;
-  while (kept < candidates_.size() && (kept == 0 || sum < options_.top_p * total)) {
-    sum += candidates_[kept++].weight;
-  }
-  candidates_.resize(kept);
-}
-
-void Sampler::KeepMinP() {
-  // The most likely candidate has weight 1.
-  while (candidates_.size() > 1 && candidates_.back().weight < options_.min_p) {
-    candidates_.pop_back();
-  }
-}
-
-int32_t Sampler::Draw(uint64_t random) const {
-  float total = 0.0f;
-  for (const Candidate& candidate : candidates_) total += candidate.weight;
-  // std::uniform_real_distribution differs between standard libraries, so this uses 53 random bits.
-  const double uniform = static_cast<double>(random >> 11) * 0x1p-53;
-  const double target = uniform * total;
-  double sum = 0.0;
-  for (const Candidate& candidate : candidates_) {
-    sum += candidate.weight;
-    if (target < sum) return candidate.id;
-  }
-  return candidates_.back().id;
+void Sampler::PenalizeRepetitions(std::span<float> logits, std::span<const int32_t> history) {
+  if (!dry_) return;
+  dry_->ForEach(history, [&](int32_t token, float penalty) { Change(logits, token) -= penalty; });
 }
 
 }  // namespace cria

@@ -1,15 +1,17 @@
 #pragma once
 
 #include <array>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <random>
 #include <span>
 #include <vector>
 
 #include "cria/error.h"
+#include "llm/candidates.h"
+#include "llm/dry_penalty.h"
 
 namespace cria {
 
@@ -26,46 +28,52 @@ struct SamplerOptions {
   std::vector<LogitBias> logit_bias;  // Added to logits; the addends of one token add up.
   float repeat_penalty = 1.0f;  // Positive logits of recent tokens are divided by it, negative ones
                                 // multiplied (Keskar et al. 2019); 1 is neutral.
-  size_t repeat_last_n = 64;    // How many tokens count as recent; kWholeContext: all.
-  size_t top_k = 40;            // Keep the k most likely; 0 keeps all.
-  float top_p = 0.95f;          // Keep the most likely whose sum reaches p (Holtzman et al. 2020);
-                                // 1 is neutral.
-  float min_p = 0.05f;          // Keep those at least p times as likely as the most likely; 0 is
-                                // neutral.
-  float temperature = 0.8f;  // 0 takes the most likely token; then, only the bias and the penalty
-                             // have an effect.
+  float presence_penalty = 0.0f;   // Subtracted from the logits of recent tokens.
+  float frequency_penalty = 0.0f;  // Subtracted as often as the token is among the recent ones.
+  size_t repeat_last_n = 64;       // How many tokens count as recent; kWholeContext: all.
+  DryOptions dry;
+  // The steps of Candidates: top_k keeps the k most likely, and 0 keeps all; 1, 1 and 0 are
+  // neutral.
+  size_t top_k = 40;
+  float typical_p = 1.0f;
+  float top_p = 0.95f;
+  float min_p = 0.05f;
+  // With this probability, the most likely tokens are excluded, but for the last one that has a
+  // probability of at least xtc_threshold; above 0.5 there is never more than one.
+  float xtc_probability = 0.0f;
+  float xtc_threshold = 0.1f;
+  float temperature = 0.8f;  // 0 takes the most likely token that is left.
   uint64_t seed = 0;
-};
 
-// The tokens that may be chosen. Others have no probability, as if they were not in the vocabulary.
-struct TokenMask {
-  std::span<const uint64_t> words;  // [ceil(vocab_size / 64)]: id is bit id % 64 of word id / 64.
-  // The tokens that end the text; they may be chosen exactly if it may end, whatever their bits.
-  std::span<const int32_t> ends;
-  bool may_end = false;
-
-  uint64_t Word(size_t index) const;  // With the bits of `ends` as they hold.
-  // Calls `use` with each id that may be chosen, from the lowest on.
-  template <typename Use>
-  void ForEach(size_t vocab_size, const Use& use) const;
+  bool has_penalty() const {
+    return repeat_penalty != 1.0f || presence_penalty != 0.0f || frequency_penalty != 0.0f;
+  }
+  bool has_xtc() const { return xtc_probability > 0.0f && xtc_threshold <= 0.5f; }
+  // Whether the most likely token is chosen whatever the random number; top_k, top_p and min_p
+  // always leave it.
+  bool is_greedy() const { return temperature == 0.0f && typical_p >= 1.0f && !has_xtc(); }
 };
 
 // Chooses tokens from logits. The same seed and logits give the same tokens on every machine: of
 // equal logits, the lower id comes first, and the random numbers are those of std::mt19937_64.
 class Sampler {
-  struct Candidate {
-    float logit;
-    float weight;  // Proportional to the probability.
-    int32_t id;
+  struct ChangedLogit {
+    size_t id;
+    float before;
   };
 
  public:
-  // Fails if an option is outside its range; the error names the option.
-  static Result<Sampler> Create(const SamplerOptions& options, size_t vocab_size);
+  // Fails if an option is outside its range; the error names the option. DRY needs a tokenizer, and
+  // searches no more tokens than the context has.
+  static Result<Sampler> Create(const SamplerOptions& options, size_t vocab_size,
+                                const Tokenizer* tokenizer = nullptr, size_t context_tokens = 0);
 
   // The most memory of one that has all tokens as candidates.
-  static constexpr uint64_t MemoryBytes(size_t vocab_size) {
-    return vocab_size * sizeof(Candidate) + vocab_size / 8;
+  static constexpr uint64_t MemoryBytes(size_t vocab_size, size_t context_tokens) {
+    // Both penalties may change the logits of all tokens of the context.
+    return Candidates::MemoryBytes(vocab_size) + vocab_size / 8 +
+           2 * context_tokens * sizeof(ChangedLogit) +
+           DryPenalty::MemoryBytes(vocab_size, context_tokens);
   }
 
   const SamplerOptions& options() const { return options_; }
@@ -89,25 +97,14 @@ class Sampler {
   void Advance();
 
  private:
-  struct ChangedLogit {
-    size_t id;
-    float before;
-  };
-
-  Sampler(const SamplerOptions& options, size_t vocab_size);
+  Sampler(const SamplerOptions& options, size_t vocab_size, std::optional<DryPenalty> dry);
   float& Change(std::span<float> logits, int32_t id);
   void AddBias(std::span<float> logits);
   void Penalize(std::span<float> logits, std::span<const int32_t> history);
+  void PenalizeRepetitions(std::span<float> logits, std::span<const int32_t> history);
   void Restore(std::span<float> logits);
   Result<int32_t> Choose(std::span<const float> logits, size_t ahead, const TokenMask* mask);
   std::unexpected<Error> FailWithoutCandidate(const TokenMask* mask) const;
-  void SelectTopK(std::span<const float> logits, const TokenMask* mask);
-  // Adds a candidate in place of the least likely one if there are max_candidates_.
-  void Keep(const Candidate& candidate);
-  void Weigh(float temperature);
-  void KeepTopP();
-  void KeepMinP();
-  int32_t Draw(uint64_t random) const;
   // The random number of the choice that is `ahead` choices behind the next one.
   uint64_t RandomNumber(size_t ahead);
 
@@ -117,22 +114,12 @@ class Sampler {
   std::array<uint64_t, kMaxAhead + 1> upcoming_ = {};
   size_t next_ = 0;
   size_t num_upcoming_ = 0;
-  size_t max_candidates_;
-  std::vector<Candidate> candidates_;  // Capacity for max_candidates_.
+  Candidates candidates_;
+  std::optional<DryPenalty> dry_;
   std::vector<ChangedLogit> changed_;  // Capacity for all that one choice changes.
   // A bit for each id, which is set while it is known to be among the recent tokens; empty if there
   // is no penalty.
   std::vector<uint64_t> penalized_;
 };
-
-template <typename Use>
-void TokenMask::ForEach(size_t vocab_size, const Use& use) const {
-  for (size_t i = 0; i < words.size(); ++i) {
-    for (uint64_t rest = Word(i); rest != 0; rest &= rest - 1) {
-      const size_t id = 64 * i + static_cast<size_t>(std::countr_zero(rest));
-      if (id < vocab_size) use(id);
-    }
-  }
-}
 
 }  // namespace cria

@@ -17,7 +17,9 @@ size_t CountCharacters(std::string_view text) {
 Sampler SamplerOf(const AnswerSetup& setup) {
   SamplerOptions options = setup.options.sampler;
   options.seed = setup.seed;
-  return ValueOf(Sampler::Create(options, setup.session.vocab_size()), "logit_bias");
+  return ValueOf(Sampler::Create(options, setup.session.vocab_size(), &setup.tokenizer,
+                                 setup.session.context_tokens()),
+                 options.dry.is_on() ? "dry_sequence_breakers" : "logit_bias");
 }
 
 }  // namespace

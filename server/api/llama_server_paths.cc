@@ -43,7 +43,16 @@ Json DefaultSettings(const ApiState& state) {
             {"top_k", sampler.top_k},
             {"top_p", sampler.top_p},
             {"min_p", sampler.min_p},
+            {"typical_p", sampler.typical_p},
+            {"xtc_probability", sampler.xtc_probability},
+            {"xtc_threshold", sampler.xtc_threshold},
             {"repeat_penalty", sampler.repeat_penalty},
+            {"presence_penalty", sampler.presence_penalty},
+            {"frequency_penalty", sampler.frequency_penalty},
+            {"dry_multiplier", sampler.dry.multiplier},
+            {"dry_base", sampler.dry.base},
+            {"dry_allowed_length", sampler.dry.allowed_length},
+            {"dry_penalty_last_n", -1},
             {"repeat_last_n", sampler.repeat_last_n},
             {"n_predict", -1}}}};
 }

@@ -60,6 +60,18 @@ void ReadLogitBias(SamplerOptions& options, const Fields& fields) {
   RefuseField("logit_bias", "is not an object of token ids");
 }
 
+// llama-server's, of which none may be empty.
+std::vector<std::string> ReadBreakers(const Fields& fields) {
+  constexpr const char* kName = "dry_sequence_breakers";
+  std::vector<std::string> texts = fields.Strings(kName, DryBreakers::kMaxTexts);
+  for (const std::string& text : texts) {
+    if (!text.empty() && text.size() <= DryBreakers::kMaxTextBytes) continue;
+    RefuseField(fields.PathOf(kName),
+                Format("has a text that does not have 1 to {} bytes", DryBreakers::kMaxTextBytes));
+  }
+  return texts;
+}
+
 }  // namespace
 
 SamplerOptions ReadSampler(const Fields& fields) {
@@ -76,6 +88,18 @@ SamplerOptions ReadSampler(const Fields& fields) {
   read("temperature", options.temperature, 0, kMaxFactor);
   read("top_p", options.top_p, 0, 1);
   read("min_p", options.min_p, 0, 1);
+  read("typical_p", options.typical_p, 0, 1);
+  read("xtc_probability", options.xtc_probability, 0, 1);
+  read("xtc_threshold", options.xtc_threshold, 0, 1);
+  read("presence_penalty", options.presence_penalty, -kMaxFactor, kMaxFactor);
+  read("frequency_penalty", options.frequency_penalty, -kMaxFactor, kMaxFactor);
+  read("dry_multiplier", options.dry.multiplier, 0, kMaxFactor);
+  read("dry_base", options.dry.base, 1, kMaxFactor);
+  if (const auto length = fields.Integer("dry_allowed_length", 0, kMaxCount)) {
+    options.dry.allowed_length = static_cast<size_t>(*length);
+  }
+  read_count("dry_penalty_last_n", options.dry.last_n, SamplerOptions::kWholeContext);
+  if (fields.Has("dry_sequence_breakers")) options.dry.sequence_breakers = ReadBreakers(fields);
   read("repeat_penalty", options.repeat_penalty, 1e-3, kMaxFactor);
   // vLLM's, which holds for the whole context.
   if (fields.Has("repetition_penalty")) options.repeat_last_n = SamplerOptions::kWholeContext;
@@ -96,12 +120,12 @@ size_t ReadMaxTokens(const Fields& fields, std::string_view name) {
   return static_cast<size_t>(std::min(*count, kMaxCount));
 }
 
-std::vector<std::string> ReadStop(const Fields& fields) {
-  std::vector<std::string> stop = fields.Strings("stop", AnswerOptions::kMaxStopStrings);
+std::vector<std::string> ReadStop(const Fields& fields, std::string_view name) {
+  std::vector<std::string> stop = fields.Strings(name, AnswerOptions::kMaxStopStrings);
   size_t bytes = 0;
   for (const std::string& text : stop) bytes += text.size();
   if (bytes > AnswerOptions::kMaxStopBytes) {
-    RefuseField(fields.PathOf("stop"),
+    RefuseField(fields.PathOf(name),
                 Format("has more than {} bytes", AnswerOptions::kMaxStopBytes));
   }
   return stop;

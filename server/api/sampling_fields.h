@@ -5,8 +5,9 @@
 
 namespace cria::server {
 
-// How tokens are chosen: temperature, top_p, top_k, min_p, repeat_penalty, repeat_last_n, seed,
-// and logit_bias as OpenAI's clients or llama-server's write it. A field that is missing has the
+// How tokens are chosen: temperature, top_p, top_k, min_p, typical_p, xtc_…, dry_…, repeat_penalty,
+// presence_penalty, frequency_penalty, repeat_last_n, seed, and logit_bias as OpenAI's clients or
+// llama-server's write it. A field that is missing has the
 // default of SamplerOptions, which is that of the program cria, and the seed is a random number.
 // Steps that the sampler does not have are refused, unless they are neutral.
 SamplerOptions ReadSampler(const Fields& fields);
@@ -14,8 +15,8 @@ SamplerOptions ReadSampler(const Fields& fields);
 // Reads what all of OpenAI's requests have: the sampler, stop, n and max_tokens.
 AnswerOptions ReadAnswerOptions(const Fields& request);
 
-// `stop`: a string or several, within bounds.
-std::vector<std::string> ReadStop(const Fields& fields);
+// `stop`, or the field with another name: a string or several, within bounds.
+std::vector<std::string> ReadStop(const Fields& fields, std::string_view name = "stop");
 
 // `max_tokens` under this name: -1 and a missing field are no limit.
 size_t ReadMaxTokens(const Fields& fields, std::string_view name);

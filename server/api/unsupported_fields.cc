@@ -11,21 +11,14 @@ struct UnsupportedField {
   const char* advice = "";     // What a client is told; "": to leave the field out.
 };
 
-constexpr const char* kUseRepeat =
-    "is not supported unless it is 0; repeat_penalty makes recent tokens less likely";
 constexpr const char* kOnlyText = "is not supported: this model reads only texts";
 constexpr const char* kUseChoices = "is not supported unless it is 1; n is the number of choices";
 
 constexpr UnsupportedField kSamplingFields[] = {
-    {"frequency_penalty", "[0]", kUseRepeat},
-    {"presence_penalty", "[0]", kUseRepeat},
-    {"typical_p", "[1]", "is not supported unless it is 1"},
     {"tfs_z", "[1]", "is not supported unless it is 1"},
     {"top_n_sigma", "[-1, 0]", "is not supported unless it is 0"},
     {"mirostat", "[0]", "is not supported unless it is 0"},
     {"dynatemp_range", "[0]", "is not supported unless it is 0"},
-    {"xtc_probability", "[0]", "is not supported unless it is 0"},
-    {"dry_multiplier", "[0]", "is not supported unless it is 0"},
     {"adaptive_target", "[-1]", "is not supported unless it is -1"},
     {"no_repeat_ngram_size", "[0]", "is not supported unless it is 0"},
     {"penalty_alpha", "[0]", "is not supported unless it is 0"},
@@ -35,8 +28,8 @@ constexpr UnsupportedField kSamplingFields[] = {
     {"penalize_newline", "[true]", "is not supported unless it is true"},
     {"penalize_nl", "[true]", "is not supported unless it is true"},
     {"samplers", R"([""])",
-     "is not supported: the steps are the penalty, top_k, top_p, min_p and temperature, and a "
-     "neutral value skips one"},
+     "is not supported: the steps are the penalties, DRY, top_k, typical_p, top_p, min_p, XTC and "
+     "temperature, and a neutral value skips one"},
 };
 
 // All of OpenAI's requests may have these.

@@ -48,9 +48,14 @@ const std::vector<SamplingCase> kSamplingCases = {
      120,
      {.logit_bias = {{0, -std::numeric_limits<float>::infinity()}, {7, 0.5f}, {300, 1.0f}},
       .repeat_penalty = 1.3f,
+      .presence_penalty = 0.2f,
+      .frequency_penalty = 0.1f,
+      .dry = {.multiplier = 0.8f},
       .top_k = 40,
+      .typical_p = 0.95f,
       .top_p = 0.9f,
       .min_p = 0.05f,
+      .xtc_probability = 0.5f,
       .temperature = 0.8f}},
     {"the whole vocabulary", 40, {.top_k = 0, .top_p = 1.0f, .min_p = 0.0f, .temperature = 1.5f}},
 };
@@ -147,7 +152,8 @@ void ExpectQuietEngine(const std::string& path, const EngineOptions& options, bo
   ExpectQuietPrefills(session);
   size_t total_tokens = 0;
   for (const SamplingCase& sampling : kSamplingCases) {
-    auto sampler = Sampler::Create(sampling.options, (*engine)->decoder().vocab_size());
+    auto sampler = Sampler::Create(sampling.options, (*engine)->decoder().vocab_size(),
+                                   &(*engine)->tokenizer(), (*engine)->decoder().context_tokens());
     ASSERT_TRUE(sampler);
     const size_t num_tokens = sampling.tokens / (options.num_threads > 1 ? kFewerForThreads : 1);
     ExpectQuietGeneration(session, detokenizer, *sampler, sampling, num_tokens);

@@ -199,6 +199,30 @@ TEST_F(BadInputTest, SamplingOutsideItsRanges) {
   expect([](auto& options) { options.top_p = 1.5f; }, "top");
   expect([&](auto& options) { options.min_p = nan; }, "min");
   expect([](auto& options) { options.repeat_penalty = 0.0f; }, "repeat");
+  expect([&](auto& options) { options.presence_penalty = nan; }, "presence_penalty");
+  expect([](auto& options) { options.frequency_penalty = 2000.0f; }, "frequency_penalty");
+  expect([](auto& options) { options.typical_p = 1.5f; }, "typical_p");
+  expect([](auto& options) { options.xtc_probability = -1.0f; }, "xtc_probability");
+  expect([](auto& options) { options.xtc_threshold = 2.0f; }, "xtc_threshold");
+  expect([](auto& options) { options.dry_multiplier = -1.0f; }, "dry_multiplier");
+  expect([](auto& options) { options.dry_base = 0.5f; }, "dry_base");
+  expect([](auto& options) { options.num_dry_sequence_breakers = 1; }, "dry_sequence_breakers");
+  const cria_text text = {"a", 1};
+  expect(
+      [&](auto& options) {
+        options.dry_sequence_breakers = &text;
+        options.num_dry_sequence_breakers = 1;
+        options.dry_no_sequence_breakers = 1;
+      },
+      "dry_no_sequence_breakers");
+  const cria_text empty = {"", 0};
+  expect(
+      [&](auto& options) {
+        options.dry_multiplier = 1.0f;
+        options.dry_sequence_breakers = &empty;
+        options.num_dry_sequence_breakers = 1;
+      },
+      "dry_sequence_breakers");
   expect([](auto& options) { options.when_full = 2; }, "when_full");
 }
 

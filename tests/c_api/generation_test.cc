@@ -419,5 +419,54 @@ TEST_F(GenerationTest, OptionsOfAnOlderProgramHaveNoStopStrings) {
             Complete(model_, "Hello! I am", Greedy()).text);
 }
 
+// Nor before it had more steps of the sampler.
+TEST_F(GenerationTest, OptionsOfAnOlderProgramHaveNoPenalties) {
+  cria_generation_options options = Greedy();
+  options.struct_size = offsetof(cria_generation_options, presence_penalty);
+  options.presence_penalty = std::numeric_limits<float>::quiet_NaN();
+  options.dry_multiplier = -1.0f;
+  EXPECT_EQ(Complete(model_, "Hello! I am", options).text,
+            Complete(model_, "Hello! I am", Greedy()).text);
+}
+
+TEST_F(GenerationTest, EachStepOfTheSamplerChangesTheText) {
+  const char* const prompt = "Hello! I am Cria. Hello! I am Cria. Hello! I am";
+  const auto complete = [&](const auto& set) {
+    cria_generation_options options = Greedy();
+    options.max_tokens = 12;
+    set(options);
+    const Answer answer = Complete(model_, prompt, options);
+    EXPECT_EQ(answer.status, CRIA_OK) << cria_error_message();
+    return answer.text;
+  };
+  const std::string plain = complete([](auto&) {});
+  EXPECT_NE(complete([](auto& options) { options.presence_penalty = 20.0f; }), plain);
+  EXPECT_NE(complete([](auto& options) { options.frequency_penalty = 20.0f; }), plain);
+  EXPECT_NE(complete([](auto& options) { options.dry_multiplier = 20.0f; }), plain);
+  // No text that was there before is so long.
+  EXPECT_EQ(complete([](auto& options) {
+              options.dry_multiplier = 20.0f;
+              options.dry_allowed_length = 100;
+            }),
+            plain);
+  EXPECT_NE(complete([](auto& options) {
+              options.xtc_probability = 1.0f;
+              options.xtc_threshold = 1e-6f;
+            }),
+            plain);
+  EXPECT_EQ(complete([](auto& options) { options.typical_p = 1.0f; }), plain);
+  // A breaker that is in every repetition ends it.
+  const cria_text breaker = {"a", 1};
+  EXPECT_NE(complete([&](auto& options) {
+              options.dry_multiplier = 20.0f;
+              options.dry_sequence_breakers = &breaker;
+              options.num_dry_sequence_breakers = 1;
+            }),
+            complete([](auto& options) {
+              options.dry_multiplier = 20.0f;
+              options.dry_no_sequence_breakers = 1;
+            }));
+}
+
 }  // namespace
 }  // namespace cria_test

@@ -366,6 +366,9 @@ TEST(SamplerTest, OptionsOutsideTheirRangesAreRefusedByName) {
     EXPECT_EQ(sampler.error().message().find(name), 0u) << sampler.error().message();
   };
   for (const float value : {-0.1f, 1.1f, kNaN, kInfinity}) {
+    expect_refused({.typical_p = value}, "typical_p is ");
+    expect_refused({.xtc_probability = value}, "xtc_probability is ");
+    expect_refused({.xtc_threshold = value}, "xtc_threshold is ");
     expect_refused({.top_p = value}, "top_p is ");
     expect_refused({.min_p = value}, "min_p is ");
   }
@@ -374,6 +377,10 @@ TEST(SamplerTest, OptionsOutsideTheirRangesAreRefusedByName) {
     expect_refused({.repeat_penalty = value}, "repeat_penalty is ");
   }
   expect_refused({.repeat_penalty = 0.0f}, "repeat_penalty is ");
+  for (const float value : {1000.1f, -1000.1f, kNaN, kInfinity, -kInfinity}) {
+    expect_refused({.presence_penalty = value}, "presence_penalty is ");
+    expect_refused({.frequency_penalty = value}, "frequency_penalty is ");
+  }
   for (const int32_t id : {-1, 10, INT32_MIN, INT32_MAX}) {
     expect_refused({.logit_bias = {{3, 1.0f}, {id, 1.0f}}},
                    "logit_bias has token " + std::to_string(id));

@@ -264,7 +264,8 @@ enum {
 };
 
 // How tokens are chosen, and where the text ends. The steps are applied in llama.cpp's order, with
-// its defaults: bias, penalty, top_k, top_p, min_p, temperature. The arrays and texts are copied.
+// its defaults: bias, penalties, DRY, top_k, typical_p, top_p, min_p, XTC, temperature. The arrays
+// and texts are copied.
 typedef struct cria_generation_options {
   size_t struct_size;
   uint64_t seed;           // The same seed gives the same answers, on the same processor.
@@ -296,6 +297,27 @@ typedef struct cria_generation_options {
   int32_t reserved;  // Must be 0.
   const char* constraint;
   size_t constraint_bytes;
+  float presence_penalty;   // Subtracted from the logits of recent tokens; 0: off.
+  float frequency_penalty;  // Subtracted once for each time that a token is recent; 0: off.
+  // Among the tokens whose information is nearest to the entropy, whose probabilities reach p; 0
+  // or 1: all.
+  float typical_p;
+  // XTC: with this probability, excludes all tokens at least as likely as the threshold but the
+  // least likely of them; 0: off.
+  float xtc_probability;
+  float xtc_threshold;  // 0: 0.1.
+  // DRY: a token that makes a repetition of n tokens longer, where n is at least
+  // dry_allowed_length, has dry_multiplier * dry_base^(n - dry_allowed_length) subtracted from its
+  // logit; 0: off.
+  float dry_multiplier;
+  float dry_base;               // 0: 1.75.
+  uint32_t dry_allowed_length;  // 0: 2.
+  uint32_t dry_penalty_last_n;  // How many tokens are searched; 0: the whole context.
+  // Not 0: repetitions end at no text. Otherwise, they end at each of these texts; without any, at
+  // line ends, colons, quotation marks and asterisks.
+  int32_t dry_no_sequence_breakers;
+  const cria_text* dry_sequence_breakers;
+  size_t num_dry_sequence_breakers;
 } cria_generation_options;
 #define CRIA_GENERATION_OPTIONS_INIT \
   {sizeof(cria_generation_options),  \
@@ -315,6 +337,18 @@ typedef struct cria_generation_options {
    NULL,                             \
    0,                                \
    CRIA_CONSTRAINT_NONE,             \
+   0,                                \
+   NULL,                             \
+   0,                                \
+   0.0f,                             \
+   0.0f,                             \
+   0.0f,                             \
+   0.0f,                             \
+   0.0f,                             \
+   0.0f,                             \
+   0.0f,                             \
+   0,                                \
+   0,                                \
    0,                                \
    NULL,                             \
    0}

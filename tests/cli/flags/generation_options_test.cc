@@ -49,18 +49,44 @@ TEST_F(GenerationOptionsTest, PredictsUntilTheModelStops) {
 }
 
 TEST_F(GenerationOptionsTest, RecentTokensMayBeTheWholeContext) {
-  EXPECT_EQ(RepeatLastNText(sampler_.repeat_last_n), "64");
+  EXPECT_EQ(LastNText(sampler_.repeat_last_n), "64");
   ASSERT_TRUE(Run({"--repeat-last-n", "-1"}));
   EXPECT_EQ(sampler_.repeat_last_n, SamplerOptions::kWholeContext);
-  EXPECT_EQ(RepeatLastNText(sampler_.repeat_last_n), "-1");
+  EXPECT_EQ(LastNText(sampler_.repeat_last_n), "-1");
   for (const char* const count : {"0", "300"}) {
     ASSERT_TRUE(Run({"--repeat-last-n", count}));
-    EXPECT_EQ(RepeatLastNText(sampler_.repeat_last_n), count);
+    EXPECT_EQ(LastNText(sampler_.repeat_last_n), count);
   }
   for (const char* wrong : {"-2", "1.5", "", "all", "99999999999999999999"}) {
     ExpectError({"--repeat-last-n", wrong}, "--repeat-last-n: \"" + std::string(wrong) +
                                                 "\" is not a whole number of -1 or more");
   }
+}
+
+TEST_F(GenerationOptionsTest, RepetitionsEndAtTextsThatReplaceTheDefaults) {
+  EXPECT_FALSE(sampler_.dry.sequence_breakers);
+  ASSERT_TRUE(Run({"--dry-multiplier", "0.8", "--dry-base", "2", "--dry-allowed-length", "3",
+                   "--dry-penalty-last-n", "100", "--dry-sequence-breaker", "\\n",
+                   "--dry-sequence-breaker", "end"}));
+  EXPECT_EQ(sampler_.dry.multiplier, 0.8f);
+  EXPECT_EQ(sampler_.dry.base, 2.0f);
+  EXPECT_EQ(sampler_.dry.allowed_length, 3u);
+  EXPECT_EQ(sampler_.dry.last_n, 100u);
+  ASSERT_TRUE(sampler_.dry.sequence_breakers);
+  EXPECT_THAT(*sampler_.dry.sequence_breakers, ElementsAre("\n", "end"));
+  ASSERT_TRUE(Run({"--dry-sequence-breaker", "none"}));
+  ASSERT_TRUE(sampler_.dry.sequence_breakers);
+  EXPECT_THAT(*sampler_.dry.sequence_breakers, ElementsAre());
+}
+
+TEST_F(GenerationOptionsTest, PenaltiesMayBeNegative) {
+  ASSERT_TRUE(Run({"--presence-penalty", "-0.5", "--frequency-penalty", "1.5", "--typical", "0.9",
+                   "--xtc-probability", "0.5", "--xtc-threshold", "0.2"}));
+  EXPECT_EQ(sampler_.presence_penalty, -0.5f);
+  EXPECT_EQ(sampler_.frequency_penalty, 1.5f);
+  EXPECT_EQ(sampler_.typical_p, 0.9f);
+  EXPECT_EQ(sampler_.xtc_probability, 0.5f);
+  EXPECT_EQ(sampler_.xtc_threshold, 0.2f);
 }
 
 TEST_F(GenerationOptionsTest, TheSeedIsRandomUnlessItIsGiven) {

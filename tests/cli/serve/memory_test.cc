@@ -175,8 +175,14 @@ std::vector<std::string> LargeBodies() {
   // All of an answer's options that take memory, as long as the context has room.
   bodies.push_back(R"({"prompt":"a","messages":[{"role":"user","content":"a"}],"n":2,"top_k":0,)"
                    R"("logprobs":true,"top_logprobs":20,"n_probs":20,"ignore_eos":true,)"
-                   R"("repeat_penalty":1.1,"repeat_last_n":-1,"stream":false,"stop":[")" +
+                   R"("repeat_penalty":1.1,"repeat_last_n":-1,"dry_multiplier":0.8,)"
+                   R"("stream":false,"stop":[")" +
                    repeat("a", 4000) + R"("]})");
+  bodies.push_back(R"({"max_tokens":2,"messages":[{"role":"user","content":[)" +
+                   repeat(R"({"type":"tool_result","tool_use_id":"a"},)", kBytes - 100) +
+                   R"({"type":"text","text":"a"}]}]})");
+  bodies.push_back(R"({"max_tokens":2,"prompt":"a","input_suffix":"a","input_prefix":")" +
+                   repeat("a b", kBytes - 100) + "\"}");
   bodies.push_back(R"({"max_tokens":2,"prompt":"a","grammar":")" + repeat("a", kBytes) +
                    R"(","messages":[{"role":"user","content":"a"}]})");
   return bodies;

@@ -281,6 +281,36 @@ TEST_F(ChatPathTest, RecentTokensMayBeTheWholeContext) {
   EXPECT_EQ(Content(Post("/v1/chat/completions", request)->json()), whole);
 }
 
+TEST_F(ChatPathTest, EveryStepOfTheSamplerCanBeAskedFor) {
+  const auto ask = [&](const Json& fields) {
+    Json request = Chat("Who? Who? Who? Who?", 40);
+    request["ignore_eos"] = true;
+    request.update(fields);
+    const auto answer = Post("/v1/chat/completions", request);
+    EXPECT_EQ(answer->status, 200) << answer->body;
+    return Content(answer->json());
+  };
+  const std::string plain = ask(Json::object());
+  for (const char* const changes :
+       {R"({"presence_penalty": 2})", R"({"frequency_penalty": 2})",
+        R"({"dry_multiplier": 5, "dry_sequence_breakers": ["\u0001"]})",
+        R"({"xtc_probability": 1, "xtc_threshold": 0})",
+        R"({"typical_p": 0.1, "top_k": 0, "temperature": 3, "seed": 1})"}) {
+    const Json fields = Json::parse(changes);
+    const std::string text = ask(fields);
+    EXPECT_NE(text, plain) << changes;
+    // The same request has the same answer.
+    EXPECT_EQ(ask(fields), text) << changes;
+  }
+  for (const char* const neutral :
+       {R"({"presence_penalty": 0, "frequency_penalty": 0.0, "typical_p": 1})",
+        R"({"dry_multiplier": 0, "dry_base": 3, "xtc_threshold": 0})",
+        R"({"dry_multiplier": 5, "dry_penalty_last_n": 0})",
+        R"({"xtc_probability": 1, "xtc_threshold": 0.6})"}) {
+    EXPECT_EQ(ask(Json::parse(neutral)), plain) << neutral;
+  }
+}
+
 TEST_F(ChatPathTest, RequiredToolsAreCalled) {
   Json request = Chat("Add.", 300);
   request["tools"] = Json::parse(R"([{"type": "function", "function": {"name": "add", "parameters":

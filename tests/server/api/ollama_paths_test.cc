@@ -180,6 +180,22 @@ TEST_F(OllamaPathsTest, RecentTokensMayBeTheWholeContext) {
   EXPECT_EQ(Post("/api/chat", request)->status, 200);
 }
 
+TEST_F(OllamaPathsTest, HasThePenaltiesOfTheSampler) {
+  Json request = OllamaChat("Who? Who? Who?");
+  request["options"]["num_predict"] = 20;
+  const auto ask = [&](const char* field, const Json& value) {
+    Json changed = request;
+    changed["options"][field] = value;
+    const auto answer = Post("/api/chat", changed);
+    EXPECT_EQ(answer->status, 200) << answer->body;
+    return answer->json()["message"]["content"];
+  };
+  const Json plain = Post("/api/chat", request)->json()["message"]["content"];
+  EXPECT_NE(ask("presence_penalty", 20), plain);
+  EXPECT_NE(ask("frequency_penalty", 20), plain);
+  EXPECT_EQ(ask("typical_p", 1), plain);
+}
+
 TEST_F(OllamaPathsTest, DescribesTheModel) {
   const Json tags = Get("/api/tags")->json();
   EXPECT_EQ(tags["models"][0]["name"], "tiny");
@@ -222,8 +238,10 @@ TEST_F(OllamaPathsTest, RefusesByName) {
   EXPECT_THAT(refused("/api/chat", "/options/repeat_last_n", "-2"),
               StartsWith("options.repeat_last_n must"));
   EXPECT_THAT(refused("/api/chat", "/options/mirostat", "2"), StartsWith("options.mirostat"));
-  EXPECT_THAT(refused("/api/chat", "/options/presence_penalty", "1"),
-              StartsWith("options.presence_penalty"));
+  EXPECT_THAT(refused("/api/chat", "/options/presence_penalty", "1001"),
+              StartsWith("options.presence_penalty is "));
+  EXPECT_THAT(refused("/api/chat", "/options/typical_p", "\"x\""),
+              StartsWith("options.typical_p is not a number"));
   EXPECT_THAT(refused("/api/chat", "/format", "5"), StartsWith("format is neither"));
   for (const char* const think : {"5", "\"\"", "\"false\"", "\"true\"", "\"off\"", "\"none\""}) {
     EXPECT_THAT(refused("/api/chat", "/think", think), StartsWith("think is not true"));

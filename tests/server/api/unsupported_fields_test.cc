@@ -22,15 +22,10 @@ TEST_F(UnsupportedFieldsTest, FieldsThatAreNotImplementedByName) {
     const char* neutral = "null";
   };
   // Steps of the sampler, which ollama has in its options.
-  const std::vector<Unsupported> steps = {{"frequency_penalty", "0.5", "0.0"},
-                                          {"presence_penalty", "-1", "0"},
-                                          {"typical_p", "0.50", "1.0"},
-                                          {"tfs_z", "0.5", "1"},
+  const std::vector<Unsupported> steps = {{"tfs_z", "0.5", "1"},
                                           {"top_n_sigma", "1.5", "-1"},
                                           {"mirostat", "2", "0"},
                                           {"dynatemp_range", "0.5", "0"},
-                                          {"xtc_probability", "0.1", "0.0"},
-                                          {"dry_multiplier", "0.8", "0"},
                                           {"adaptive_target", "0.5", "-1"},
                                           {"no_repeat_ngram_size", "3", "0"},
                                           {"penalty_alpha", "0.6", "0.0"},
@@ -173,11 +168,6 @@ TEST_F(UnsupportedFieldsTest, FieldsThatChangeNoAnswerAreIgnored) {
                                            "dynatemp_exponent",
                                            "mirostat_tau",
                                            "mirostat_eta",
-                                           "xtc_threshold",
-                                           "dry_base",
-                                           "dry_allowed_length",
-                                           "dry_penalty_last_n",
-                                           "dry_sequence_breakers",
                                            "adaptive_decay",
                                            "priority",
                                            "request_id",

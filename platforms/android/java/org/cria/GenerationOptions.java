@@ -7,7 +7,7 @@ import java.util.Map;
 
 /**
  * How tokens are chosen, and where the text ends. A new object has the defaults of llama.cpp, and
- * its order of steps: bias, penalty, topK, topP, minP, temperature.
+ * its order of steps: bias, penalties, DRY, topK, typicalP, topP, minP, XTC, temperature.
  */
 public final class GenerationOptions {
   /** What happens to a text that becomes longer than the context. */
@@ -61,6 +61,43 @@ public final class GenerationOptions {
 
   /** How many tokens count as recent; Integer.MAX_VALUE: the whole context. */
   public int repeatLastN;
+
+  /** Subtracted from the logits of recent tokens; 0: off. */
+  public float presencePenalty;
+
+  /** Subtracted once for each time that a token is recent; 0: off. */
+  public float frequencyPenalty;
+
+  /**
+   * Choose among the tokens whose information is nearest to the entropy, and whose probabilities
+   * reach p; 0 or 1: all.
+   */
+  public float typicalP;
+
+  /**
+   * XTC: with this probability, excludes all tokens at least as likely as the threshold but the
+   * least likely of them; 0: off.
+   */
+  public float xtcProbability;
+
+  /** 0: 0.1. */
+  public float xtcThreshold;
+
+  /**
+   * DRY: a token that makes a repetition of n tokens longer, where n is at least dryAllowedLength,
+   * has dryMultiplier times dryBase to the power of n - dryAllowedLength subtracted from its logit;
+   * 0: off. Repetitions end at line ends, colons, quotation marks and asterisks.
+   */
+  public float dryMultiplier;
+
+  /** 0: 1.75. */
+  public float dryBase;
+
+  /** 0: 2. */
+  public int dryAllowedLength;
+
+  /** How many tokens are searched for repetitions; 0: the whole context. */
+  public int dryPenaltyLastN;
 
   /** First tokens that a completion keeps with WhenFull.SHIFT. */
   public int keepTokens;
