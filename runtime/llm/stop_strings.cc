@@ -59,7 +59,9 @@ std::array<std::string_view, 2> StopStrings::Append(std::string_view piece) {
   while (read_bytes < piece.size() && found_bytes == 0) {
     const char byte = piece[read_bytes++];
     for (Pattern& pattern : patterns_) {
-      if (pattern.Add(byte)) found_bytes = std::max(found_bytes, pattern.text.size());
+      if (!pattern.Add(byte) || pattern.text.size() <= found_bytes) continue;
+      found_bytes = pattern.text.size();
+      found_ = static_cast<size_t>(&pattern - patterns_.data());
     }
   }
   is_found_ = found_bytes != 0;

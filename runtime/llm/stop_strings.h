@@ -32,6 +32,10 @@ class StopStrings {
   std::string_view Flush();
 
   bool is_found() const { return is_found_; }
+  // The stop string that was found; "" if there is none.
+  std::string_view found() const {
+    return is_found_ ? std::string_view(patterns_[found_].text) : "";
+  }
   // The maximum length of the parts that Append returns first, and of Flush.
   size_t longest_bytes() const { return longest_bytes_; }
 
@@ -54,6 +58,7 @@ class StopStrings {
   std::vector<Pattern> patterns_;
   size_t longest_bytes_ = 0;
   bool is_found_ = false;
+  size_t found_ = 0;  // The index of the pattern.
 };
 
 }  // namespace cria

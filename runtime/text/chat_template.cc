@@ -249,6 +249,12 @@ Result<std::vector<int32_t>> ChatTemplate::Encode(const Tokenizer& tokenizer,
                                                   const RenderOptions& options,
                                                   size_t max_tokens) const {
   CRIA_ASSIGN_OR_RETURN(const std::vector<ChatSegment> rendered, Render(messages, options));
+  return EncodeRendered(tokenizer, rendered, max_tokens);
+}
+
+Result<std::vector<int32_t>> ChatTemplate::EncodeRendered(const Tokenizer& tokenizer,
+                                                          std::span<const ChatSegment> rendered,
+                                                          size_t max_tokens) {
   std::vector<TextSegment> segments;
   segments.reserve(rendered.size());
   for (const ChatSegment& segment : rendered) {

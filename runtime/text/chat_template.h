@@ -91,6 +91,11 @@ class ChatTemplate {
                                       const RenderOptions& options = {},
                                       size_t max_tokens = SIZE_MAX) const;
 
+  // The token ids of what Render has returned, or of its beginning.
+  static Result<std::vector<int32_t>> EncodeRendered(const Tokenizer& tokenizer,
+                                                     std::span<const ChatSegment> rendered,
+                                                     size_t max_tokens = SIZE_MAX);
+
   // Whether the template reads this variable from RenderOptions.
   bool Reads(std::string_view variable) const;
 

@@ -29,6 +29,8 @@ class AnswerListener {
  public:
   virtual ~AnswerListener() = default;
 
+  // The prompt has been read; so many of its tokens were in the KV cache.
+  virtual void OnPrompt(size_t /*prompt_tokens*/, size_t /*cached_tokens*/) {}
   virtual void OnText(AnswerPart part, std::string_view text) = 0;
   // A call of a tool, and then its arguments, which are JSON, in pieces. Calls count from 0.
   virtual void OnCall(size_t index, const std::string& id, const std::string& name) = 0;
@@ -55,6 +57,7 @@ struct AnswerEnd {
   size_t prompt_tokens = 0;
   size_t cached_tokens = 0;  // Prompt tokens that were found in the KV cache.
   size_t completion_tokens = 0;
+  std::string stop_string = {};  // What the answer ended before; "": no stop string.
   Duration prompt_time = {};
   Duration completion_time = {};
   size_t drafted_tokens = 0;

@@ -45,6 +45,8 @@ struct ChatRequest {
   ToolUse tools;
   Json template_variables = Json::object();
   AnswerOptions options;
+  // The last message is the beginning of the answer, which goes on behind it.
+  bool continues_last = false;
 };
 
 }  // namespace cria::server

@@ -26,6 +26,7 @@ bool IsCutOff(StopReason reason) {
 
 AnswerRun::AnswerRun(const AnswerSetup& setup, AnswerListener& listener)
     : setup_(setup),
+      listener_(listener),
       text_(setup, listener),
       form_(setup),
       calls_(form_, listener, [this] { return text_.is_full(); }),
@@ -61,7 +62,10 @@ AnswerEnd AnswerRun::Run() {
   const Clock::time_point read = Clock::now();
   const SessionStats& stats = setup_.session.stats();
   end.cached_tokens = stats.reused_tokens;
-  if (!reason) reason = RunSections();
+  if (!reason) {
+    listener_.OnPrompt(end.prompt_tokens, end.cached_tokens);
+    reason = RunSections();
+  }
   end.prompt_time = read - begin;
   end.completion_time = Clock::now() - read;
   // Text that is forced around calls may go beyond what was asked for, and is not the model's.
@@ -71,6 +75,7 @@ AnswerEnd AnswerRun::Run() {
   end.drafted_tokens = stats.drafted_tokens;
   end.accepted_tokens = stats.accepted_tokens;
   end.reason = ReasonOf(*reason);
+  end.stop_string = text_.stop_string();
   return end;
 }
 

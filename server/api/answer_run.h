@@ -52,6 +52,7 @@ class AnswerRun {
   FinishReason ReasonOf(StopReason reason) const;
 
   const AnswerSetup& setup_;
+  AnswerListener& listener_;
   AnswerText text_;
   AnswerForm form_;
   AnswerCalls calls_;

@@ -46,6 +46,8 @@ class AnswerText {
     return setup_.options.max_tokens != 0 && num_tokens_ >= setup_.options.max_tokens;
   }
   size_t num_tokens() const { return num_tokens_; }  // The answer's tokens, with forced ones.
+  // The stop string that the answer ended before; "" if there is none.
+  std::string_view stop_string() const { return stop_strings_ ? stop_strings_->found() : ""; }
   // The last section's text.
   const std::string& text() const { return text_.text(); }
   const AnswerSection* section() const { return section_; }

@@ -13,12 +13,43 @@
 #include "server/api/unsupported_fields.h"
 
 namespace cria::server {
+namespace {
+
+// vLLM's `continue_final_message`, together with `add_generation_prompt`, which it contradicts.
+bool ReadContinuation(const Fields& request) {
+  constexpr const char* kPrompt = "add_generation_prompt";
+  const bool continues = request.Bool("continue_final_message").value_or(false);
+  const bool begins = request.Bool(kPrompt).value_or(!continues);
+  if (continues && begins) {
+    RefuseField(kPrompt, "is true, but continue_final_message is, too");
+  }
+  if (!continues && !begins) {
+    RefuseField(kPrompt, "is not supported unless it is true, or continue_final_message is",
+                "unsupported_parameter");
+  }
+  return continues;
+}
+
+}  // namespace
+
+void CheckContinues(const ChatMessage& last, const std::string& path) {
+  if (last.role != "assistant") {
+    RefuseField(path + ".role", "is not \"assistant\", so that there is no answer to go on with");
+  }
+  if (last.content.empty() || last.fields.contains("\"tool_calls\"")) {
+    RefuseField(path + ".content", "has no text that an answer could go on with");
+  }
+}
 
 ChatRequest ReadOpenAiChat(const Fields& request) {
   RefuseUnsupportedInChat(request);
   static_cast<void>(request.String("model"));
   ChatRequest read;
   read.messages = ReadMessages(request);
+  read.continues_last = ReadContinuation(request);
+  if (read.continues_last) {
+    CheckContinues(read.messages.back(), Format("messages[{}]", read.messages.size() - 1));
+  }
   read.options = ReadAnswerOptions(request);
   read.options.shape = ReadAnswerFormat(request);
   ReadLogProbabilities(request, read.options);

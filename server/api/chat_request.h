@@ -11,6 +11,9 @@ namespace cria::server {
 ChatRequest ReadOpenAiChat(const Fields& request);
 ChatRequest ReadOpenAiChat(const Engine& engine, const Fields& request);
 
+// Throws RequestError if the last message, which `path` names, is not the beginning of an answer.
+void CheckContinues(const ChatMessage& last, const std::string& path);
+
 struct StreamFields {
   bool is_streamed = false;
   bool has_usage = false;  // At the end of the stream.

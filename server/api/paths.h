@@ -17,6 +17,9 @@ void HandleOpenAiChat(Exchange& exchange);
 void HandleOpenAiCompletions(Exchange& exchange);
 void HandleOpenAiModels(Exchange& exchange);
 void HandleOpenAiModel(Exchange& exchange);
+// Anthropic's.
+void HandleAnthropicMessages(Exchange& exchange);
+void HandleAnthropicCount(Exchange& exchange);
 // llama-server's.
 void HandleTokenize(Exchange& exchange);
 void HandleDetokenize(Exchange& exchange);

@@ -19,6 +19,17 @@ std::string_view TypeOf(int status) {
   }
 }
 
+std::string_view AnthropicTypeOf(int status) {
+  switch (status) {
+    case 413:
+      return "request_too_large";
+    case 503:
+      return "overloaded_error";
+    default:
+      return status >= 500 ? "api_error" : TypeOf(status);
+  }
+}
+
 // The beginning of a text, up to a whole character.
 std::string Shortened(std::string text) {
   constexpr size_t kMaxBytes = 1000;
@@ -68,6 +79,12 @@ std::string ErrorBody(const RequestError& error) {
                     {"type", TypeOf(error.status())},
                     {"param", OrNull(error.param())},
                     {"code", OrNull(error.code())}}}});
+}
+
+std::string AnthropicErrorBody(const RequestError& error) {
+  return Written(
+      {{"type", "error"},
+       {"error", {{"type", AnthropicTypeOf(error.status())}, {"message", error.message()}}}});
 }
 
 std::string OllamaErrorBody(const RequestError& error) {

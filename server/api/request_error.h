@@ -51,5 +51,7 @@ inline void ThrowIfError(const Status& status, std::string param = "") {
 std::string ErrorBody(const RequestError& error);
 // Ollama's.
 std::string OllamaErrorBody(const RequestError& error);
+// Anthropic's.
+std::string AnthropicErrorBody(const RequestError& error);
 
 }  // namespace cria::server

@@ -3,6 +3,8 @@
 #include <array>
 #include <utility>
 
+#include "core/format.h"
+
 namespace cria::server {
 
 bool Response::is_gone() const {
@@ -38,9 +40,11 @@ void Response::EndText() {
   if (!is_stuck_) http_->End();
 }
 
-void Response::WriteValue(const std::string& value) {
+void Response::WriteValue(const std::string& value, std::string_view event) {
   if (is_stuck_) return;
-  const std::string text = style_ == Style::kOpenAi ? "data: " + value + "\n\n" : value + "\n";
+  std::string text;
+  if (!event.empty()) text = Format("event: {}\n", event);
+  text += style_ == Style::kOllama ? value + "\n" : "data: " + value + "\n\n";
   is_stuck_ = !http_->Write(text);
 }
 
@@ -49,11 +53,11 @@ void Response::Stream(const Json& value) {
     // Proxies must not gather what is to be shown at once.
     const std::array<HttpAnswer::Header, 2> headers = {
         {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}}};
-    http_->Begin(200, style_ == Style::kOpenAi ? "text/event-stream" : "application/x-ndjson",
+    http_->Begin(200, style_ == Style::kOllama ? "application/x-ndjson" : "text/event-stream",
                  headers);
     state_ = State::kStreaming;
   }
-  WriteValue(Written(value));
+  WriteValue(Written(value), style_ == Style::kAnthropic ? value.value("type", "") : "");
 }
 
 void Response::EndStream() {
@@ -62,8 +66,20 @@ void Response::EndStream() {
   http_->End();
 }
 
+std::string Response::ErrorText(const RequestError& error) const {
+  switch (style_) {
+    case Style::kOllama:
+      return OllamaErrorBody(error);
+    case Style::kAnthropic:
+      return AnthropicErrorBody(error);
+    case Style::kOpenAi:
+      break;
+  }
+  return ErrorBody(error);
+}
+
 void Response::Fail(const RequestError& error) {
-  const std::string body = style_ == Style::kOpenAi ? ErrorBody(error) : OllamaErrorBody(error);
+  const std::string body = ErrorText(error);
   switch (state_) {
     case State::kNew: {
       const std::array<HttpAnswer::Header, 1> retry = {{{"Retry-After", "1"}}};
@@ -74,7 +90,7 @@ void Response::Fail(const RequestError& error) {
       break;
     }
     case State::kStreaming:
-      WriteValue(body);
+      WriteValue(body, style_ == Style::kAnthropic ? "error" : "");
       http_->End();
       break;
     case State::kText:  // The client sees that it ends early.

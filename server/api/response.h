@@ -22,8 +22,9 @@ inline constexpr std::string_view kJsonContentType = "application/json; charset=
 class Response {
  public:
   enum class Style : uint8_t {
-    kOpenAi,  // Streams are server-sent events that end with "data: [DONE]".
-    kOllama,  // Streams have a JSON value on each line.
+    kOpenAi,       // Streams are server-sent events that end with "data: [DONE]".
+    kOllama,       // Streams have a JSON value on each line.
+    kAnthropic,    // Streams are server-sent events with the names that are their `type`.
   };
 
   Response(std::shared_ptr<HttpAnswer> http, Style style) : http_(std::move(http)), style_(style) {}
@@ -56,7 +57,9 @@ class Response {
  private:
   enum class State : uint8_t { kNew, kStreaming, kText, kOver };
 
-  void WriteValue(const std::string& value);
+  // `event` is the name of a server-sent event; "": it has none.
+  void WriteValue(const std::string& value, std::string_view event = "");
+  std::string ErrorText(const RequestError& error) const;
 
   std::shared_ptr<HttpAnswer> http_;
   Style style_;

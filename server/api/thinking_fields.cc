@@ -19,18 +19,6 @@ constexpr std::array<std::string_view, 7> kEfforts = {"none", "minimal", "low", 
                                                       "high", "xhigh",   "max"};
 constexpr std::array<std::string_view, 4> kOllamaLevels = {"low", "medium", "high", "max"};
 
-void SetThinking(const ChatTemplate& chat_template, bool is_on, const std::string& field,
-                 ChatRequest& request) {
-  const std::string_view variable = ThinkingVariable(chat_template);
-  if (!variable.empty()) {
-    request.template_variables[variable] = is_on;
-  } else if (is_on) {
-    RefuseField(field,
-                "is not supported: this model's chat template has no reasoning that could be "
-                "turned on");
-  }
-}
-
 // Templates without levels have reasoning or none.
 void SetEffort(const ChatTemplate& chat_template, const std::string& effort,
                const std::string& field, ChatRequest& request) {
@@ -60,6 +48,18 @@ void ReadSwitch(const ChatTemplate& chat_template, const Fields& fields, std::st
 }
 
 }  // namespace
+
+void SetThinking(const ChatTemplate& chat_template, bool is_on, const std::string& field,
+                 ChatRequest& request) {
+  const std::string_view variable = ThinkingVariable(chat_template);
+  if (!variable.empty()) {
+    request.template_variables[variable] = is_on;
+  } else if (is_on) {
+    RefuseField(field,
+                "is not supported: this model's chat template has no reasoning that could be "
+                "turned on");
+  }
+}
 
 void ReadThinking(const ChatTemplate& chat_template, const Fields& fields, ChatRequest& request) {
   ReadEffort(chat_template, fields, kEffort, request);

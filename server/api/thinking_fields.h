@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "server/api/answer_request.h"
 #include "server/api/fields.h"
 #include "text/chat_template.h"
@@ -10,6 +12,9 @@ namespace cria::server {
 // chat template. Reasoning is refused, under the name of the field that asks for it, if the
 // template cannot turn it on.
 
+// Sets whether the model reasons, as `field` asks.
+void SetThinking(const ChatTemplate& chat_template, bool is_on, const std::string& field,
+                 ChatRequest& request);
 // `enable_thinking`, also in chat_template_kwargs, and OpenAI's `reasoning_effort`, also as
 // reasoning.effort. chat_template_kwargs must have been read.
 void ReadThinking(const ChatTemplate& chat_template, const Fields& fields, ChatRequest& request);

@@ -28,30 +28,13 @@ Tool ReadTool(const Json& definition, const std::string& path) {
   }
   const std::optional<Fields> function = fields.Object("function");
   if (!function) RefuseField(fields.PathOf("function"), "is missing");
-  Tool tool = {.name = function->RequiredString("name")};
-  if (!IsToolName(tool.name)) {
-    RefuseField(function->PathOf("name"), "must have 1 to 128 letters, digits or any of _ - . : /");
+  return ReadFunction(*function, "parameters");
+}
+
+void CheckIsTool(const ToolUse& use, const std::string& name, const std::string& path) {
+  if (!std::ranges::contains(use.tools, name, &Tool::name)) {
+    RefuseField(path, Format("is \"{}\", which is none of the tools", name));
   }
-  static_cast<void>(function->String("description"));
-  const std::optional<Fields> parameters = function->Object("parameters");
-  const bool is_large = parameters && CountValues(parameters->json()) > kMaxToolValues;
-  Json schema = parameters && !is_large ? parameters->json() : Json::object();
-  // Without parameters, the arguments are an empty object.
-  if (schema.empty() && !is_large) {
-    schema = {{"type", "object"}, {"properties", Json::object()}, {"additionalProperties", false}};
-  }
-  // Arguments are always an object.
-  if (parameters && parameters->json().value("type", Json("object")) != Json("object")) {
-    RefuseField(parameters->PathOf("type"), "is not \"object\"");
-  }
-  schema["type"] = "object";
-  tool.is_strict = function->Bool("strict").value_or(false);
-  if (is_large && tool.is_strict) {
-    RefuseField(parameters->path(),
-                Format("has more than {} values, which cannot be enforced", kMaxToolValues));
-  }
-  tool.parameters = is_large ? kAnyObjectSchema : Written(schema);
-  return tool;
 }
 
 // The name in {"type": "function", "function": {"name": …}}; it is one of the tools.
@@ -62,9 +45,7 @@ std::string ChosenName(const ToolUse& use, const Fields& choice) {
   const std::optional<Fields> function = choice.Object("function");
   if (!function) RefuseField(choice.PathOf("function"), "is missing");
   const std::string name = function->RequiredString("name");
-  if (!std::ranges::contains(use.tools, name, &Tool::name)) {
-    RefuseField(function->PathOf("name"), Format("is \"{}\", which is none of the tools", name));
-  }
+  CheckIsTool(use, name, function->PathOf("name"));
   return name;
 }
 
@@ -126,26 +107,66 @@ bool IsToolNameCharacter(char c) {
          c == '-' || c == '.' || c == ':' || c == '/';
 }
 
+Tool ReadFunction(const Fields& function, std::string_view schema_name) {
+  Tool tool = {.name = function.RequiredString("name")};
+  if (!IsToolName(tool.name)) {
+    RefuseField(function.PathOf("name"), "must have 1 to 128 letters, digits or any of _ - . : /");
+  }
+  static_cast<void>(function.String("description"));
+  const std::optional<Fields> parameters = function.Object(schema_name);
+  const bool is_large = parameters && CountValues(parameters->json()) > kMaxToolValues;
+  Json schema = parameters && !is_large ? parameters->json() : Json::object();
+  // Without parameters, the arguments are an empty object.
+  if (schema.empty() && !is_large) {
+    schema = {{"type", "object"}, {"properties", Json::object()}, {"additionalProperties", false}};
+  }
+  // Arguments are always an object.
+  if (parameters && parameters->json().value("type", Json("object")) != Json("object")) {
+    RefuseField(parameters->PathOf("type"), "is not \"object\"");
+  }
+  schema["type"] = "object";
+  tool.is_strict = function.Bool("strict").value_or(false);
+  if (is_large && tool.is_strict) {
+    RefuseField(parameters->path(),
+                Format("has more than {} values, which cannot be enforced", kMaxToolValues));
+  }
+  tool.parameters = is_large ? kAnyObjectSchema : Written(schema);
+  return tool;
+}
+
+void AddTool(ToolUse& use, Tool tool, const Json& definition, const std::string& name_path) {
+  if (use.tools.size() == ToolUse::kMaxTools) {
+    RefuseField("tools", Format("has more than {} tools", ToolUse::kMaxTools));
+  }
+  if (std::ranges::contains(use.tools, tool.name, &Tool::name)) {
+    RefuseField(name_path, Format("\"{}\" is there twice", tool.name));
+  }
+  use.tools.push_back(std::move(tool));
+  use.definitions.push_back(Written(definition));
+}
+
+void RequireTool(ToolUse& use, const std::string& name, const std::string& path) {
+  CheckIsTool(use, name, path);
+  KeepTools(use, {name});
+  use.choice = ToolUse::Choice::kRequired;
+  use.is_parallel = false;
+}
+
+void ForgetUnusedTools(ToolUse& use) {
+  if (use.choice == ToolUse::Choice::kNone) use.definitions.clear();
+}
+
 ToolUse ReadTools(const Fields& request) {
   ToolUse use;
   use.is_parallel = request.Bool("parallel_tool_calls").value_or(true);
-  if (const Json* const tools = request.List("tools"); tools != nullptr && !tools->empty()) {
-    if (tools->size() > ToolUse::kMaxTools) {
-      RefuseField("tools", Format("has more than {} tools", ToolUse::kMaxTools));
-    }
+  if (const Json* const tools = request.List("tools")) {
     for (const Json& definition : *tools) {
       const std::string path = Format("tools[{}]", use.tools.size());
-      Tool tool = ReadTool(definition, path);
-      if (std::ranges::contains(use.tools, tool.name, &Tool::name)) {
-        RefuseField(path + ".function.name", Format("\"{}\" is there twice", tool.name));
-      }
-      use.tools.push_back(std::move(tool));
-      use.definitions.push_back(Written(definition));
+      AddTool(use, ReadTool(definition, path), definition, path + ".function.name");
     }
   }
   ReadChoice(use, request);
-  // A model that must not call anything is not told what it could call.
-  if (use.choice == ToolUse::Choice::kNone) use.definitions.clear();
+  ForgetUnusedTools(use);
   return use;
 }
 

@@ -38,6 +38,17 @@ bool IsToolNameCharacter(char c);
 // Reads OpenAI's `tools`, `tool_choice` and `parallel_tool_calls`; ollama has only the first.
 ToolUse ReadTools(const Fields& request);
 
+// What other APIs' tools are read with, too. Reads a function's name, description and `strict`; its
+// schema is the field `schema_name`.
+Tool ReadFunction(const Fields& function, std::string_view schema_name);
+// Adds a tool, whose definition in OpenAI's form is shown to the template. `name_path` is that of
+// its name in the request. Refuses more tools than there may be, and a name that is there already.
+void AddTool(ToolUse& use, Tool tool, const Json& definition, const std::string& name_path);
+// The model must call this tool, which the field names.
+void RequireTool(ToolUse& use, const std::string& name, const std::string& path);
+// Ends reading tools: a model that must not call anything is not told what it could call.
+void ForgetUnusedTools(ToolUse& use);
+
 // A call that the model has made.
 struct ToolCall {
   std::string name;

@@ -99,8 +99,6 @@ constexpr UnsupportedField kChatFields[] = {
      "is not supported: reasoning is always in reasoning_content"},
     {"include_reasoning", "[true]"},
     {"parse_tool_calls", "[true]"},
-    {"add_generation_prompt", "[true]"},
-    {"continue_final_message", "[false]"},
     {"add_special_tokens", "[false]"},
     {"chat_template", "[]", "is not supported; /v1/completions takes prompts in any form"},
     {"documents", "[[]]"},
@@ -111,6 +109,13 @@ constexpr UnsupportedField kChatFields[] = {
 constexpr UnsupportedField kCompletionFields[] = {
     {"suffix", R"([""])"},
     {"add_special_tokens", "[true]"},
+};
+
+constexpr UnsupportedField kAnthropicFields[] = {
+    {"mcp_servers", "[[]]"},
+    {"container"},
+    {"context_management"},
+    {"output_format", "[]", "is not supported; use output_config"},
 };
 
 constexpr UnsupportedField kOllamaChatFields[] = {
@@ -160,6 +165,8 @@ void RefuseUnsupportedInCompletions(const Fields& request) {
   Refuse(request, kCompletionFields);
   RefuseUnsupportedInOpenAi(request);
 }
+
+void RefuseUnsupportedInAnthropic(const Fields& request) { Refuse(request, kAnthropicFields); }
 
 void RefuseUnsupportedInOllamaChat(const Fields& request) { Refuse(request, kOllamaChatFields); }
 

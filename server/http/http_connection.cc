@@ -306,7 +306,9 @@ MHD_Result HttpConnection::AnswerOptions() {
   if (response == nullptr) return MHD_NO;
   if (is_preflight_ && !allowed_origin_.empty()) {
     AddHeader(response, "Access-Control-Allow-Methods", kMethods);
-    AddHeader(response, "Access-Control-Allow-Headers", "Authorization, Content-Type, X-API-Key");
+    AddHeader(response, "Access-Control-Allow-Headers",
+              "Authorization, Content-Type, X-API-Key, Anthropic-Version, Anthropic-Beta, "
+              "Anthropic-Dangerous-Direct-Browser-Access");
     AddHeader(response, "Access-Control-Max-Age", "600");
   }
   AddHeader(response, "Allow", kMethods);

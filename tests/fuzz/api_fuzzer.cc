@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "server/api/answer_format.h"
+#include "server/api/anthropic_request.h"
 #include "server/api/call_finder.h"
 #include "server/api/call_reader.h"
 #include "server/api/chat_request.h"
@@ -46,6 +47,13 @@ void ReadChat(std::string_view body) {
     ReadJsonText(CallListSchema(request.tools, "arguments"), "a schema");
   }
   DescribeTools(request.tools, request.messages);
+}
+
+void ReadTurns(std::string_view body) {
+  const Json json = ReadBody(body);
+  for (const ChatMessage& message : ReadAnthropicTurns(Fields(json))) {
+    if (!message.fields.empty()) ReadJsonText(message.fields, "a message");
+  }
 }
 
 void ReadCompletion(std::string_view body) {
@@ -132,6 +140,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     switch (data[0]) {
       case 'c':
         ReadChat(text);
+        break;
+      case 'a':
+        ReadTurns(text);
         break;
       case 'p':
         ReadCompletion(text);

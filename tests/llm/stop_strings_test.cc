@@ -36,6 +36,11 @@ Outcome Read(StopStrings& stops, const Strings& pieces) {
     for (const std::string_view part : stops.Append(piece)) outcome.text += part;
   }
   outcome.is_found = stops.is_found();
+  // The string that was found is where the text was ended.
+  std::string whole;
+  for (const std::string& piece : pieces) whole += piece;
+  EXPECT_EQ(stops.found().empty(), !outcome.is_found);
+  EXPECT_TRUE(whole.starts_with(outcome.text + std::string(stops.found())));
   outcome.text += stops.Flush();
   return outcome;
 }

@@ -96,7 +96,6 @@ TEST_F(UnsupportedFieldsTest, FieldsThatAreNotImplementedByName) {
                                    {"include_reasoning", "false", "true"},
                                    {"parse_tool_calls", "false", "true"},
                                    {"add_generation_prompt", "false", "true"},
-                                   {"continue_final_message", "true", "false"},
                                    {"add_special_tokens", "true", "false"},
                                    {"chat_template", "\"x\""},
                                    {"documents", "[{}]", "[]"},

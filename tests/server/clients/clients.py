@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""OpenAI's and ollama's Python clients against a server: clients.py URL
+"""OpenAI's, Anthropic's and ollama's Python clients against a server: clients.py URL
 
 The model need not be clever: what is checked is that the clients understand every answer.
 """
@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 
+import anthropic
 import httpx
 import ollama
 import openai
@@ -140,6 +141,46 @@ def check_parallel(client, model):
     check("six clients at once", alone == together, f"{alone} {together}")
 
 
+def check_anthropic(url, model):
+    client = anthropic.Anthropic(base_url=url, api_key="none", max_retries=0)
+    # Some versions of the client have no argument for it.
+    greedy = {"extra_body": {"temperature": 0}}
+    arguments = {"model": model, "max_tokens": 40, "messages": HELLO, **greedy}
+    answer = client.messages.create(**arguments)
+    text = answer.content[0].text
+    check("anthropic messages", text and answer.usage.output_tokens > 0, answer)
+    with client.messages.stream(**arguments) as stream:
+        joined = "".join(stream.text_stream)
+        final = stream.get_final_message()
+    check("anthropic stream", joined == text and final.stop_reason == answer.stop_reason, final)
+    check("anthropic cached tokens", final.usage.cache_read_input_tokens > 0, final.usage)
+    count = client.messages.count_tokens(model=model, messages=HELLO)
+    usage = answer.usage
+    check("anthropic tokens", count.input_tokens == usage.input_tokens + usage.cache_read_input_tokens, count)
+    begun = client.messages.create(**{**arguments, "messages": [*HELLO, {"role": "assistant", "content": text[:5]}]})
+    check("anthropic beginning of an answer", begun.content[0].text, begun)
+    function = TOOL["function"]
+    tool = {"name": function["name"], "description": function["description"], "input_schema": function["parameters"]}
+    called = {"model": model, "max_tokens": 200, "tools": [tool], "tool_choice": {"type": "any"},
+              "messages": [{"role": "user", "content": "Add."}]}
+    answer = client.messages.create(**called)
+    call = answer.content[-1]
+    check("anthropic tools", answer.stop_reason == "tool_use" and call.input["b"] in (1, 2), answer)
+    with client.messages.stream(**called) as stream:
+        final = stream.get_final_message()
+    check("anthropic streamed tools", final.content[-1].input["b"] in (1, 2), final)
+    called["messages"] += [{"role": "assistant", "content": answer.content},
+                           {"role": "user", "content": [{"type": "tool_result", "tool_use_id": call.id, "content": "3"}]}]
+    after = client.messages.create(**{**called, "tool_choice": {"type": "auto"}, "max_tokens": 20})
+    check("anthropic result of a tool", after.stop_reason in ("end_turn", "max_tokens", "tool_use"), after)
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
+    try:
+        client.messages.create(**{**arguments, "messages": [{"role": "user", "content": [image]}]})
+        check("anthropic images", False)
+    except anthropic.BadRequestError as error:
+        check("anthropic images", "content[0].type" in error.body["error"]["message"], error)
+
+
 def check_ollama(url):
     client = ollama.Client(host=url)
     model = client.list().models[0].model
@@ -173,6 +214,7 @@ def main():
     check_errors(client, model)
     check_cancelling(client, model, url)
     check_parallel(client, model)
+    check_anthropic(url, model)
     check_ollama(url)
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# OpenAI's and ollama's own clients against a server that runs the demo model:
+# OpenAI's, Anthropic's and ollama's own clients against a server that runs the demo model:
 #   run.sh FOLDER URL
 # FOLDER keeps the clients, which are installed when they are first needed.
 set -euo pipefail
@@ -7,9 +7,9 @@ folder=$1 url=$2
 here=$(cd "$(dirname "$0")" && pwd)
 
 mkdir -p "$folder"
-if ! [ -x "$folder/python/bin/python" ] || ! "$folder/python/bin/python" -c 'import ollama, openai' 2>/dev/null; then
+if ! [ -x "$folder/python/bin/python" ] || ! "$folder/python/bin/python" -c 'import anthropic, ollama, openai' 2>/dev/null; then
   python3 -m venv "$folder/python"
-  "$folder/python/bin/pip" install --quiet openai ollama
+  "$folder/python/bin/pip" install --quiet openai anthropic ollama
 fi
 "$folder/python/bin/python" "$here/clients.py" "$url"
 

@@ -1,0 +1,211 @@
+// POST /v1/messages and /v1/messages/count_tokens
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "server/api/answer_job.h"
+#include "server/api/anthropic_request.h"
+#include "server/api/chat_prompt.h"
+#include "server/api/json_body.h"
+#include "server/api/paths.h"
+#include "server/api/request_error.h"
+#include "server/api/text_answer.h"
+#include "server/api/unique_id.h"
+
+namespace cria::server {
+namespace {
+
+const char* StopReasonName(const AnswerEnd& end) {
+  if (end.reason == FinishReason::kToolCalls) return "tool_use";
+  if (end.reason == FinishReason::kLength) return "max_tokens";
+  return end.stop_string.empty() ? "end_turn" : "stop_sequence";
+}
+
+// input_tokens are those that were not cached.
+Json UsageOf(size_t prompt_tokens, size_t cached_tokens, size_t completion_tokens) {
+  return {{"input_tokens", prompt_tokens - cached_tokens},
+          {"cache_creation_input_tokens", 0},
+          {"cache_read_input_tokens", cached_tokens},
+          {"output_tokens", completion_tokens}};
+}
+
+// The blocks of an answer come one after the other: reasoning, texts and calls.
+class MessageWriter : public AnswerWriter {
+ public:
+  MessageWriter(ApiState& state, Response& response)
+      : AnswerWriter(state, response),
+        head_({{"id", "msg_" + UniqueId(24)},
+               {"type", "message"},
+               {"role", "assistant"},
+               {"model", state.model_name}}) {}
+
+  void BeginChoice(size_t /*index*/) override {}
+  void OnText(AnswerPart part, std::string_view text) override {
+    const bool is_answer = part == AnswerPart::kAnswer;
+    const char* const type = is_answer ? "text" : "thinking";
+    if (type_ != type) {
+      Json block = {{"type", type}, {type, ""}};
+      if (!is_answer) block["signature"] = "";
+      Begin(type, std::move(block));
+    }
+    Add(is_answer ? "text_delta" : "thinking_delta", type, text);
+  }
+  void OnCall(size_t /*index*/, const std::string& id, const std::string& name) override {
+    Begin("tool_use",
+          {{"type", "tool_use"}, {"id", id}, {"name", name}, {"input", Json::object()}});
+  }
+  void OnArguments(size_t /*index*/, std::string_view piece) override {
+    Add("input_json_delta", "partial_json", piece);
+  }
+  void OnToken(TokenLogProbability /*token*/) override {}
+  void Finish() override {}
+
+ protected:
+  const Json& head() const { return head_; }
+  bool has_block() const { return !type_.empty(); }
+
+ private:
+  void Begin(std::string_view type, Json block) {
+    if (has_block()) EndBlock();
+    type_ = type;
+    BeginBlock(std::move(block));
+  }
+  virtual void BeginBlock(Json block) = 0;
+  // A piece of the block's text: the type of the delta and its field.
+  virtual void Add(const char* delta, const char* field, std::string_view piece) = 0;
+  virtual void EndBlock() = 0;
+
+  Json head_;
+  std::string type_;  // The last block's; "": there is none.
+};
+
+class WholeMessage final : public MessageWriter {
+ public:
+  using MessageWriter::MessageWriter;
+
+  void EndChoice(const AnswerEnd& end) override {
+    if (has_block()) EndBlock();
+    TextAnswer text(response());
+    text.Add("{" + TextAnswer::Members(head()) + R"(,"content":[)");
+    text.Add(blocks_);
+    text.Add(
+        "]," +
+        TextAnswer::Members(
+            {{"stop_reason", StopReasonName(end)},
+             {"stop_sequence", end.stop_string.empty() ? Json() : Json(end.stop_string)},
+             {"usage", UsageOf(end.prompt_tokens, end.cached_tokens, end.completion_tokens)}}) +
+        "}");
+    text.Finish();
+  }
+
+ private:
+  void BeginBlock(Json block) override { block_ = std::move(block); }
+  void Add(const char* /*delta*/, const char* /*field*/, std::string_view piece) override {
+    text_ += piece;
+  }
+  void EndBlock() override {
+    const std::string type = block_["type"];
+    if (type == "tool_use") {
+      // Calls that were cut off have no whole arguments.
+      Json input = Json::parse(text_, nullptr, /*allow_exceptions=*/false);
+      if (input.is_object()) block_["input"] = std::move(input);
+    } else {
+      block_[type] = std::move(text_);
+    }
+    text_.clear();
+    if (!blocks_.empty()) blocks_ += ',';
+    blocks_ += Written(block_);
+  }
+
+  Json block_;          // The one that goes on, without its text.
+  std::string text_;    // Its text.
+  std::string blocks_;  // Those before it, as JSON has them between brackets.
+};
+
+class StreamedMessage final : public MessageWriter {
+ public:
+  using MessageWriter::MessageWriter;
+
+  void OnPrompt(size_t prompt_tokens, size_t cached_tokens) override {
+    Json message = head();
+    message["content"] = Json::array();
+    message["stop_reason"] = nullptr;
+    message["stop_sequence"] = nullptr;
+    message["usage"] = UsageOf(prompt_tokens, cached_tokens, 0);
+    response().Stream({{"type", "message_start"}, {"message", std::move(message)}});
+    response().Stream({{"type", "ping"}});
+  }
+
+  void EndChoice(const AnswerEnd& end) override {
+    if (has_block()) EndBlock();
+    response().Stream(
+        {{"type", "message_delta"},
+         {"delta",
+          {{"stop_reason", StopReasonName(end)},
+           {"stop_sequence", end.stop_string.empty() ? Json() : Json(end.stop_string)}}},
+         {"usage", UsageOf(end.prompt_tokens, end.cached_tokens, end.completion_tokens)}});
+    response().Stream({{"type", "message_stop"}});
+    response().EndStream();
+  }
+
+ private:
+  void BeginBlock(Json block) override {
+    response().Stream(
+        {{"type", "content_block_start"}, {"index", index_}, {"content_block", std::move(block)}});
+  }
+  void Add(const char* delta, const char* field, std::string_view piece) override {
+    response().Stream({{"type", "content_block_delta"},
+                       {"index", index_},
+                       {"delta", {{"type", delta}, {field, piece}}}});
+  }
+  void EndBlock() override {
+    response().Stream({{"type", "content_block_stop"}, {"index", index_++}});
+  }
+
+  size_t index_ = 0;
+};
+
+struct MessagesBody {
+  ChatRequest chat;
+  bool is_streamed = false;
+};
+
+MessagesBody ReadMessagesBody(Exchange& exchange, bool generates) {
+  const Json body = TakeBody(exchange);
+  const Fields fields(body);
+  return {ReadAnthropicMessages(exchange.state.engine, fields, generates),
+          fields.Bool("stream").value_or(false)};
+}
+
+}  // namespace
+
+void HandleAnthropicMessages(Exchange& exchange) {
+  MessagesBody body = ReadMessagesBody(exchange, /*generates=*/true);
+  Submit(exchange, [&](Response& response) {
+    ApiState& state = exchange.state;
+    if (body.is_streamed) {
+      StreamedMessage writer(state, response);
+      AnswerChat(state, std::move(body.chat), response, writer);
+    } else {
+      WholeMessage writer(state, response);
+      AnswerChat(state, std::move(body.chat), response, writer);
+    }
+  });
+}
+
+void HandleAnthropicCount(Exchange& exchange) {
+  MessagesBody body = ReadMessagesBody(exchange, /*generates=*/false);
+  // Rendering may take longer than the HTTP thread should be busy.
+  Submit(exchange, [&](Response& response) {
+    const ApiState& state = exchange.state;
+    const auto segments =
+        RenderChat(state.engine.chat_template(), state.call_style, std::move(body.chat));
+    const auto tokens =
+        ValueOf(ChatTemplate::EncodeRendered(state.engine.tokenizer(), segments), "messages");
+    response.Send({{"input_tokens", tokens.size()}});
+  });
+}
+
+}  // namespace cria::server
