@@ -86,6 +86,7 @@ void AnswerTexts(ApiState& state, const std::vector<TextPrompt>& prompts,
     std::optional<SessionPool::Lease> lease(state.sessions.Take(prompt.tokens));
     AnswerSetup setup = SetupOf(state, *lease, prompt.tokens, options, has_shape, response);
     setup.at_text_start = prompt.at_text_start;
+    if (!prompt.stop_token_ids.empty()) setup.stop_token_ids = prompt.stop_token_ids;
     if (!RunChoices(state, setup, index, lease, response, writer)) return;
     index += options.num_choices;
   }

@@ -39,6 +39,7 @@ class AnswerWriter : public AnswerListener {
 struct TextPrompt {
   std::vector<int32_t> tokens;
   bool at_text_start = false;
+  std::vector<int32_t> stop_token_ids = {};  // Empty: those of the model.
 };
 
 // Both generate all choices of all prompts, one after the other, on the calling thread. They throw

@@ -17,19 +17,22 @@ namespace cria::server {
 namespace {
 
 constexpr Response::Style kOllamaStyle = Response::Style::kOllama;
+constexpr Response::Style kLlamaServerStyle = Response::Style::kLlamaServer;
 constexpr Response::Style kAnthropicStyle = Response::Style::kAnthropic;
 
-constexpr std::array<PathRoute, 25> kRoutes = {{
+constexpr std::array<PathRoute, 26> kRoutes = {{
     {"POST", "/v1/chat/completions", HandleOpenAiChat},
     {"POST", "/v1/completions", HandleOpenAiCompletions},
     {"GET", "/v1/models", HandleOpenAiModels},
     {"GET", "/v1/models/*", HandleOpenAiModel},
     // llama-server's names of the same.
     {"POST", "/chat/completions", HandleOpenAiChat},
-    {"POST", "/completions", HandleOpenAiCompletions},
     {"GET", "/models", HandleOpenAiModels},
     {"POST", "/v1/messages", HandleAnthropicMessages, kAnthropicStyle},
     {"POST", "/v1/messages/count_tokens", HandleAnthropicCount, kAnthropicStyle},
+    {"POST", "/completion", HandleLlamaCompletion, kLlamaServerStyle},
+    {"POST", "/completions", HandleLlamaCompletion, kLlamaServerStyle},
+    {"POST", "/infill", HandleInfill, kLlamaServerStyle},
     {"POST", "/tokenize", HandleTokenize},
     {"POST", "/detokenize", HandleDetokenize},
     {"POST", "/apply-template", HandleApplyTemplate},
@@ -53,15 +56,13 @@ struct MissingPath {
   const char* sentence;
 };
 constexpr const char* kNoEmbeddings = "this server computes no embeddings";
-constexpr std::array<MissingPath, 9> kMissingPaths = {{
+constexpr std::array<MissingPath, 7> kMissingPaths = {{
     {"/v1/embeddings", kNoEmbeddings},
     {"/embeddings", kNoEmbeddings},
     {"/embedding", kNoEmbeddings},
     {"/api/embed", kNoEmbeddings},
     {"/api/embeddings", kNoEmbeddings},
     {"/v1/responses", "this server has /v1/chat/completions"},
-    {"/completion", "this server has /v1/completions"},
-    {"/infill", "this server has /v1/completions"},
     {"/api/pull", "this server has one model, which is loaded"},
 }};
 

@@ -48,6 +48,7 @@ ApiState::ApiState(Engine& model_engine, WorkQueue& queue, ApiOptions api_option
       model_name(NameOf(engine, options)),
       start_time(std::time(nullptr)),
       call_style(FindCallStyle(engine.chat_template(), &engine.tokenizer())),
+      infill_tokens(FindInfillTokens(engine.tokenizer().vocabulary())),
       sessions(engine) {}
 
 Json TakeBody(Exchange& exchange) {

@@ -6,11 +6,13 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "llm/engine.h"
 #include "server/api/api.h"
 #include "server/api/call_style.h"
+#include "server/api/infill_tokens.h"
 #include "server/api/metrics.h"
 #include "server/api/response.h"
 #include "server/api/text_answer.h"
@@ -30,6 +32,7 @@ struct ApiState {
   const std::string model_name;
   const std::time_t start_time;
   const CallStyle call_style;
+  const std::optional<InfillTokens> infill_tokens;  // Nothing if the vocabulary has none.
   SessionPool sessions;
   Metrics metrics;
   std::atomic<bool> has_told_context = false;  // ApiOptions::on_larger_context was called.

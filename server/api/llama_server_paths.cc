@@ -12,6 +12,7 @@
 #include "server/api/log_probability_json.h"
 #include "server/api/paths.h"
 #include "server/api/request_error.h"
+#include "server/api/sampling_json.h"
 #include "server/api/text_answer.h"
 #include "server/api/tool_format.h"
 
@@ -36,25 +37,9 @@ Json PlanJson(const MemoryPlan& plan) {
 }
 
 Json DefaultSettings(const ApiState& state) {
-  const SamplerOptions sampler;
-  return {{"n_ctx", state.engine.decoder().context_tokens()},
-          {"params",
-           {{"temperature", sampler.temperature},
-            {"top_k", sampler.top_k},
-            {"top_p", sampler.top_p},
-            {"min_p", sampler.min_p},
-            {"typical_p", sampler.typical_p},
-            {"xtc_probability", sampler.xtc_probability},
-            {"xtc_threshold", sampler.xtc_threshold},
-            {"repeat_penalty", sampler.repeat_penalty},
-            {"presence_penalty", sampler.presence_penalty},
-            {"frequency_penalty", sampler.frequency_penalty},
-            {"dry_multiplier", sampler.dry.multiplier},
-            {"dry_base", sampler.dry.base},
-            {"dry_allowed_length", sampler.dry.allowed_length},
-            {"dry_penalty_last_n", -1},
-            {"repeat_last_n", sampler.repeat_last_n},
-            {"n_predict", -1}}}};
+  Json params = SamplerJson({});
+  params["n_predict"] = -1;
+  return {{"n_ctx", state.engine.decoder().context_tokens()}, {"params", std::move(params)}};
 }
 
 struct TokenizeRequest {

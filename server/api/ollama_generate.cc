@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "server/api/answer_job.h"
+#include "server/api/infill.h"
 #include "server/api/ollama_json.h"
 #include "server/api/ollama_writer.h"
 #include "server/api/paths.h"
@@ -49,6 +50,7 @@ class OllamaTextWriter final : public OllamaWriter {
 struct OllamaGenerateBody {
   ChatRequest chat;  // The prompt is its last message.
   bool is_raw = false;
+  std::string suffix = {};  // What follows the answer; "": nothing is known of it.
   bool is_streamed = true;
 };
 
@@ -69,9 +71,14 @@ std::optional<OllamaGenerateBody> ReadOllamaGenerate(Exchange& exchange) {
   if (read.is_raw && !system.empty()) {
     RefuseField("system", "is not supported together with raw");
   }
+  read.suffix = fields.String("suffix").value_or("");
+  if (!read.suffix.empty()) {
+    CheckInfill(exchange.state, "suffix");
+    if (!system.empty()) RefuseField("system", "is not supported together with suffix");
+  }
   if (!system.empty()) read.chat.messages.push_back({"system", std::move(system)});
   read.chat.messages.push_back({"user", std::move(prompt)});
-  if (!read.is_raw) {
+  if (!read.is_raw && read.suffix.empty()) {
     ReadOllamaThink(exchange.state.engine.chat_template(), fields, read.chat);
   }
   return read;
@@ -85,6 +92,13 @@ void HandleOllamaGenerate(Exchange& exchange) {
   ApiState& state = exchange.state;
   Submit(exchange, [&](Response& response) {
     OllamaTextWriter writer(state, response, body->is_streamed);
+    if (!body->suffix.empty()) {
+      const InfillText text = {.prefix = std::move(body->chat.messages.back().content),
+                               .suffix = std::move(body->suffix)};
+      const AnswerOptions& options = body->chat.options;
+      return AnswerTexts(state, {InfillPrompt(state, text, options.max_tokens)}, options, response,
+                         writer);
+    }
     if (!body->is_raw) return AnswerChat(state, std::move(body->chat), response, writer);
     const PromptText prompt = {.text = std::move(body->chat.messages.back().content)};
     AnswerTexts(state, EncodePrompts(state.engine, {prompt}), body->chat.options, response, writer);

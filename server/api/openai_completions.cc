@@ -8,6 +8,7 @@
 #include "server/api/answer_format.h"
 #include "server/api/answer_job.h"
 #include "server/api/chat_request.h"
+#include "server/api/infill.h"
 #include "server/api/log_probability_json.h"
 #include "server/api/paths.h"
 #include "server/api/prompts.h"
@@ -24,6 +25,7 @@ struct CompletionRequest {
   std::vector<PromptText> prompts;
   AnswerOptions options;
   bool has_echo = false;
+  std::string suffix;  // What follows the answers; "": nothing is known of it.
   StreamFields stream;
 };
 
@@ -197,6 +199,17 @@ class StreamedCompletion final : public CompletionWriter {
   CompletionLogProbabilities log_probabilities_;
 };
 
+std::vector<TextPrompt> PromptsOf(const ApiState& state, const CompletionRequest& request) {
+  if (request.suffix.empty()) return EncodePrompts(state.engine, request.prompts);
+  std::vector<TextPrompt> prompts;
+  prompts.reserve(request.prompts.size());
+  for (const PromptText& prompt : request.prompts) {
+    const InfillText text = {.prefix = TextOf(state.engine, prompt), .suffix = request.suffix};
+    prompts.push_back(InfillPrompt(state, text, request.options.max_tokens));
+  }
+  return prompts;
+}
+
 CompletionRequest ReadRequest(Exchange& exchange) {
   constexpr int64_t kMaxLogProbabilities = 5;  // OpenAI's.
   const Json body = TakeBody(exchange);
@@ -206,8 +219,10 @@ CompletionRequest ReadRequest(Exchange& exchange) {
   CompletionRequest request = {.prompts = ReadPrompts(fields, vocab_size),
                                .options = ReadAnswerOptions(fields),
                                .has_echo = fields.Bool("echo").value_or(false),
+                               .suffix = fields.String("suffix").value_or(""),
                                .stream = ReadStreamFields(fields)};
   static_cast<void>(fields.String("model"));
+  if (!request.suffix.empty()) CheckInfill(exchange.state, "suffix");
   request.options.shape = ReadAnswerFormat(fields);
   if (const auto count = fields.Integer("logprobs", 0, kMaxLogProbabilities)) {
     request.options.log_probabilities = true;
@@ -227,8 +242,7 @@ void HandleOpenAiCompletions(Exchange& exchange) {
   const CompletionRequest request = ReadRequest(exchange);
   Submit(exchange, [&](Response& response) {
     const auto answer = [&](AnswerWriter&& writer) {
-      AnswerTexts(state, EncodePrompts(state.engine, request.prompts), request.options, response,
-                  writer);
+      AnswerTexts(state, PromptsOf(state, request), request.options, response, writer);
     };
     if (request.stream.is_streamed) {
       answer(StreamedCompletion(state, response, request));

@@ -21,6 +21,8 @@ void HandleOpenAiModel(Exchange& exchange);
 void HandleAnthropicMessages(Exchange& exchange);
 void HandleAnthropicCount(Exchange& exchange);
 // llama-server's.
+void HandleLlamaCompletion(Exchange& exchange);
+void HandleInfill(Exchange& exchange);
 void HandleTokenize(Exchange& exchange);
 void HandleDetokenize(Exchange& exchange);
 void HandleApplyTemplate(Exchange& exchange);

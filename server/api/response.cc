@@ -73,6 +73,7 @@ std::string Response::ErrorText(const RequestError& error) const {
     case Style::kAnthropic:
       return AnthropicErrorBody(error);
     case Style::kOpenAi:
+    case Style::kLlamaServer:
       break;
   }
   return ErrorBody(error);

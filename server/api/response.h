@@ -24,6 +24,7 @@ class Response {
   enum class Style : uint8_t {
     kOpenAi,       // Streams are server-sent events that end with "data: [DONE]".
     kOllama,       // Streams have a JSON value on each line.
+    kLlamaServer,  // Server-sent events, of which the last one is the whole answer.
     kAnthropic,    // Streams are server-sent events with the names that are their `type`.
   };
 

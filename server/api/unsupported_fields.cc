@@ -107,7 +107,6 @@ constexpr UnsupportedField kChatFields[] = {
 };
 
 constexpr UnsupportedField kCompletionFields[] = {
-    {"suffix", R"([""])"},
     {"add_special_tokens", "[true]"},
 };
 
@@ -123,7 +122,6 @@ constexpr UnsupportedField kOllamaChatFields[] = {
 };
 
 constexpr UnsupportedField kOllamaGenerateFields[] = {
-    {"suffix", R"([""])"},
     {"images", "[[]]", kOnlyText},
     {"template", R"([""])", "is not supported; use raw to write the whole prompt"},
     {"context", "[[]]", "is not supported; send earlier messages to /api/chat"},

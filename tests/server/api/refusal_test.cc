@@ -213,7 +213,7 @@ TEST_F(RefusalTest, PathsAndMethods) {
   EXPECT_EQ(wrong->headers[0].name, "Allow");
   EXPECT_EQ(wrong->headers[0].value, "POST");
   // Clients try again after a status of 500 and more.
-  for (const char* const path : {"/v1/embeddings", "/v1/responses", "/completion", "/infill"}) {
+  for (const char* const path : {"/v1/embeddings", "/v1/responses"}) {
     const auto missing = Post(path, Json::object());
     EXPECT_EQ(missing->status, 404) << path;
     EXPECT_EQ(missing->json()["error"]["code"], "not_found");
