@@ -33,6 +33,28 @@ void ScheduledBatch::Take(ScheduledWork& work, const ScheduledWork::Taken& taken
   works_.push_back(&work);
 }
 
+void ScheduledBatch::TakeSingles(ScheduledWork* first, size_t max_drafts) {
+  const auto has_drafts = [](const ScheduledWork& work) {
+    return work.is_single() && !work.drafts.empty();
+  };
+  size_t num_drafting = 0;
+  for (const ScheduledWork* work = first; work != nullptr; work = work->next) {
+    num_drafting += has_drafts(*work) ? 1 : 0;
+  }
+  // Each sequence keeps a row of logits, and so the chunk keeps a row for each prompt.
+  size_t room = max_drafts;
+  for (ScheduledWork* work = first; work != nullptr; work = work->next) {
+    if (!work->is_single()) continue;
+    ScheduledWork::Taken taken = {.num_tokens = 1};
+    if (num_drafting > 0 && has_drafts(*work)) {
+      taken.num_drafts = std::min(work->drafts.size(), room / num_drafting);
+      --num_drafting;
+    }
+    room -= taken.num_drafts;
+    Take(*work, taken);
+  }
+}
+
 Status ScheduledBatch::Run(TokenModel& model) {
   CRIA_RETURN_IF_ERROR(model.Forward({tokens_, runs_}));
   for (const ScheduledWork* const work : works_) {

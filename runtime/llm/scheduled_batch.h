@@ -40,6 +40,9 @@ class ScheduledBatch {
 
   void Clear();
   void Take(ScheduledWork& work, const ScheduledWork::Taken& taken);
+  // Takes the single tokens of the works from `first` on, and shares the room for drafts, of which
+  // there are at most `max_drafts` in all, between those who have some.
+  void TakeSingles(ScheduledWork* first, size_t max_drafts);
   // Runs the batch. The seats of works that get logits then have them.
   Status Run(TokenModel& model);
 

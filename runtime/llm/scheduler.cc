@@ -226,7 +226,7 @@ void Scheduler::TakeWorks() {
     batch_.Take(*first_work_, {.num_tokens = std::min(first_work_->tokens.size(), chunk_tokens)});
     return;
   }
-  TakeSingles();
+  batch_.TakeSingles(first_work_, max_drafts());
   size_t room = chunk_tokens - batch_.num_tokens();
   if (rounds_.num_decoding > 0) room = std::min(room, times_.prompt_tokens());
   for (ScheduledWork* work = first_work_; work != nullptr && room > 0; work = work->next) {
@@ -235,28 +235,6 @@ void Scheduler::TakeWorks() {
         {room, work->tokens.size(), SequenceSlots::TokensToCheckpoint(work->seat.holder_)});
     batch_.Take(*work, {.num_tokens = count});
     room -= count;
-  }
-}
-
-void Scheduler::TakeSingles() {
-  const auto has_drafts = [](const ScheduledWork& work) {
-    return work.is_single() && !work.drafts.empty();
-  };
-  size_t num_drafting = 0;
-  for (const ScheduledWork* work = first_work_; work != nullptr; work = work->next) {
-    num_drafting += has_drafts(*work) ? 1 : 0;
-  }
-  // Each sequence keeps a row of logits, and so the chunk keeps a row for each prompt.
-  size_t room = max_drafts();
-  for (ScheduledWork* work = first_work_; work != nullptr; work = work->next) {
-    if (!work->is_single()) continue;
-    ScheduledWork::Taken taken = {.num_tokens = 1};
-    if (num_drafting > 0 && has_drafts(*work)) {
-      taken.num_drafts = std::min(work->drafts.size(), room / num_drafting);
-      --num_drafting;
-    }
-    room -= taken.num_drafts;
-    batch_.Take(*work, taken);
   }
 }
 

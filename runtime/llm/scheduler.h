@@ -136,8 +136,6 @@ class Scheduler {
   // Waits a little for the sessions that are expected.
   void Gather(Lock& lock);
   void TakeWorks();
-  // Takes single tokens, and shares the room for drafts between those who have some.
-  void TakeSingles();
   void Finish(ScheduledWork& work, const Status& status);
   void SetExpected(Seat& seat, bool is_expected);
   void SetDecoding(Seat& seat, bool is_decoding);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "llm/common_beginning.h"
+#include "llm/sequence_slot.h"
 
 namespace cria {
 namespace {
@@ -26,6 +27,9 @@ SequenceSlots::SequenceSlots(TokenModel& model)
     if (slots_.size() > 1) slot.reading.reserve(model.context_tokens());
   }
 }
+
+// Defined here, where slots are complete.
+SequenceSlots::~SequenceSlots() = default;
 
 uint64_t SequenceSlots::TextBytes(size_t num_sequences, size_t context_tokens) {
   const uint64_t num_texts = uint64_t{num_sequences} * (num_sequences > 1 ? 2 : 1);
@@ -92,7 +96,7 @@ Result<bool> SequenceSlots::Admit(Holder& holder, const Request& request) {
   }
   Slot& slot = *holder.slot;
   slot.NoteUse(++num_uses_, least_worth_);
-  CRIA_RETURN_IF_ERROR(Truncate(slot, common));
+  CRIA_RETURN_IF_ERROR(slot.Truncate(common, model_));
   CRIA_ASSIGN_OR_RETURN(const bool is_reserved, Reserve(slot, request));
   holder.is_active = holder.is_active || is_reserved;
   if (request.reads && slots_.size() > 1 && is_reserved) {
@@ -100,7 +104,7 @@ Result<bool> SequenceSlots::Admit(Holder& holder, const Request& request) {
   }
   if (model_.sequences().has_checkpoints() && common < request.prompt_tokens) {
     // What is read now may be undone.
-    CRIA_RETURN_IF_ERROR(AddCheckpoint(slot));
+    CRIA_RETURN_IF_ERROR(slot.AddCheckpoint(model_));
     // Where two texts part, a third one may part from both.
     slot.checkpoints = {request.prompt_tokens, match.num_equal, request.kept_tokens};
   }
@@ -114,7 +118,7 @@ void SequenceSlots::Release(Holder& holder) {
   slot.NoteUse(++num_uses_, least_worth_);
   slot.reading.clear();
   // This takes less than before, which cannot fail.
-  static_cast<void>(Truncate(slot, slot.tokens.size()));
+  static_cast<void>(slot.Truncate(slot.tokens.size(), model_));
   model_.sequences().TryReserve(*slot.sequence, slot.tokens.size());
 }
 
@@ -144,15 +148,7 @@ Status SequenceSlots::Append(Holder& holder, std::span<const int32_t> tokens) {
   AppendRestored(holder, tokens);
   if (is_exact) slot.num_exact = slot.tokens.size();
   if (!std::ranges::contains(slot.checkpoints, slot.tokens.size())) return {};
-  return AddCheckpoint(slot);
-}
-
-Status SequenceSlots::AddCheckpoint(Slot& slot) {
-  Sequences& sequences = model_.sequences();
-  // The sequence may be longer by drafts that were not accepted.
-  if (sequences.num_tokens(*slot.sequence) != slot.tokens.size()) return {};
-  sequences.AddCheckpoint(*slot.sequence);
-  return model_.CarryOutMoves();
+  return slot.AddCheckpoint(model_);
 }
 
 void SequenceSlots::AppendRestored(Holder& holder, std::span<const int32_t> tokens) {
@@ -171,7 +167,7 @@ SequenceId SequenceSlots::Sequence(const Holder& holder) { return *holder.slot->
 Status SequenceSlots::Restore(Holder& holder, size_t tokens) {
   Slot& slot = *holder.slot;
   slot.reading.clear();
-  CRIA_RETURN_IF_ERROR(Truncate(slot, 0));
+  CRIA_RETURN_IF_ERROR(slot.Truncate(0, model_));
   return model_.sequences().Restore(*slot.sequence, tokens);
 }
 
@@ -179,17 +175,17 @@ Status SequenceSlots::Drop(Holder& holder, size_t first, size_t count) {
   Slot& slot = *holder.slot;
   slot.reading.clear();
   const size_t num_tokens = slot.tokens.size();
-  if (first + count >= num_tokens) return Truncate(slot, std::min(first, num_tokens));
+  if (first + count >= num_tokens) return slot.Truncate(std::min(first, num_tokens), model_);
   Sequences& sequences = model_.sequences();
   // The sequence may be longer: a Forward that failed has extended it.
   CRIA_RETURN_IF_ERROR(sequences.Truncate(*slot.sequence, num_tokens));
   CRIA_RETURN_IF_ERROR(model_.CarryOutMoves());
-  if (!sequences.CanDrop(*slot.sequence, first, count)) return Truncate(slot, first);
+  if (!sequences.CanDrop(*slot.sequence, first, count)) return slot.Truncate(first, model_);
   Status dropped = sequences.Drop(*slot.sequence, first, count);
-  if (IsOutOfMemory(dropped)) return Truncate(slot, first);
+  if (IsOutOfMemory(dropped)) return slot.Truncate(first, model_);
   if (dropped) dropped = model_.CarryOutMoves();
   if (!dropped) {
-    CRIA_RETURN_IF_ERROR(Truncate(slot, first));
+    CRIA_RETURN_IF_ERROR(slot.Truncate(first, model_));
     return dropped;
   }
   const auto begin = slot.tokens.begin() + static_cast<ptrdiff_t>(first);
@@ -205,7 +201,7 @@ SequenceSlots::Slot* SequenceSlots::ChooseSlot(const Slot* source, size_t common
     if (slot.is_active()) continue;
     const size_t lost = &slot == source       ? slot.tokens.size() - common
                         : slot.tokens.empty() ? 0
-                                              : OwnTokens(slot);
+                                              : slot.OwnTokens(slots_);
     // A text that goes on from all that a slot has needs no copy of it.
     if (&slot == source && slot.holder == nullptr && lost < kMinSharedTokens) return &slot;
     const uint64_t worth = slot.tokens.empty() ? 0 : slot.base_worth + lost;
@@ -217,16 +213,6 @@ SequenceSlots::Slot* SequenceSlots::ChooseSlot(const Slot* source, size_t common
   }
   least_worth_ = std::max(least_worth_, least);
   return chosen;
-}
-
-size_t SequenceSlots::OwnTokens(const Slot& slot) const {
-  size_t shared = 0;
-  for (const Slot& other : slots_) {
-    if (&other == &slot) continue;
-    shared = std::max(shared,
-                      CommonBeginning(slot.tokens, std::span(other.tokens).first(other.num_exact)));
-  }
-  return slot.tokens.size() - shared;
 }
 
 void SequenceSlots::LeaveTokens(Holder& holder, std::span<const int32_t> tokens) const {
@@ -247,7 +233,7 @@ void SequenceSlots::TakeOver(Slot& slot, Holder& holder) {
 }
 
 Result<bool> SequenceSlots::Share(Slot& source, Slot& target, size_t count) {
-  CRIA_RETURN_IF_ERROR(Truncate(target, 0));
+  CRIA_RETURN_IF_ERROR(target.Truncate(0, model_));
   Sequences& sequences = model_.sequences();
   while (!sequences.CanShare(*source.sequence, *target.sequence, count)) {
     CRIA_ASSIGN_OR_RETURN(const bool is_freed, ForgetOldest(&source, &target));
@@ -280,14 +266,6 @@ SequenceSlots::Match SequenceSlots::FindMatch(const Slot& slot, const Holder& ho
           .num_tokens = model_.sequences().LongestPrefix(*slot.sequence, common)};
 }
 
-Status SequenceSlots::Truncate(Slot& slot, size_t count) {
-  Sequences& sequences = model_.sequences();
-  slot.tokens.resize(sequences.LongestPrefix(*slot.sequence, std::min(count, slot.tokens.size())));
-  slot.num_exact = std::min(slot.num_exact, slot.tokens.size());
-  CRIA_RETURN_IF_ERROR(sequences.Truncate(*slot.sequence, slot.tokens.size()));
-  return model_.CarryOutMoves();
-}
-
 Result<bool> SequenceSlots::ForgetOldest(const Slot* except, const Slot* also_except) {
   Slot* oldest = nullptr;
   for (Slot& slot : slots_) {
@@ -296,7 +274,7 @@ Result<bool> SequenceSlots::ForgetOldest(const Slot* except, const Slot* also_ex
     if (oldest == nullptr || slot.last_use < oldest->last_use) oldest = &slot;
   }
   if (oldest == nullptr) return false;
-  CRIA_RETURN_IF_ERROR(Truncate(*oldest, 0));
+  CRIA_RETURN_IF_ERROR(oldest->Truncate(0, model_));
   CRIA_RETURN_IF_ERROR(model_.sequences().Reserve(*oldest->sequence, 0));
   return true;
 }

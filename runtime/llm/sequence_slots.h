@@ -1,9 +1,7 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -24,7 +22,7 @@ namespace cria {
 // values behind it still reflect what was dropped: only their own holder goes on from them.
 class SequenceSlots {
  public:
-  struct Slot;
+  struct Slot;  // In sequence_slot.h.
 
   // Must not be moved, and not be destroyed before Leave.
   struct Holder {
@@ -51,6 +49,9 @@ class SequenceSlots {
 
   // Allocates all memory that it needs. `model` must outlive it.
   explicit SequenceSlots(TokenModel& model);
+  SequenceSlots(const SequenceSlots&) = delete;
+  SequenceSlots& operator=(const SequenceSlots&) = delete;
+  ~SequenceSlots();
 
   // Gives the holder a sequence with as many of the tokens' beginning as the cache has. Returns
   // false if there is no sequence or no room until an active holder is released. A holder that is
@@ -98,8 +99,6 @@ class SequenceSlots {
   // A slot for a text that has `common` tokens in common with `source`, which may be null; null if
   // all are active.
   Slot* ChooseSlot(const Slot* source, size_t common);
-  // How many tokens no other slot would have.
-  size_t OwnTokens(const Slot& slot) const;
   // Leaves what the holder's slot has to whoever begins with it, if `tokens` do not and it is much.
   void LeaveTokens(Holder& holder, std::span<const int32_t> tokens) const;
   static void TakeOver(Slot& slot, Holder& holder);
@@ -109,9 +108,6 @@ class SequenceSlots {
   Result<bool> Reserve(Slot& slot, const Request& request);
   // What the holder could find in the slot.
   Match FindMatch(const Slot& slot, const Holder& holder, std::span<const int32_t> tokens) const;
-  Status AddCheckpoint(Slot& slot);
-  // Keeps at most the first `count` tokens: none if rows are missing that they need.
-  Status Truncate(Slot& slot, size_t count);
   // Frees pages of the idle slot that was used least recently. Returns false if there is none,
   // apart from `except` and `also_except`.
   Result<bool> ForgetOldest(const Slot* except, const Slot* also_except = nullptr);
@@ -121,28 +117,6 @@ class SequenceSlots {
   uint64_t num_uses_ = 0;
   uint64_t least_worth_ = 0;  // The worth of the last slot whose tokens were given up for others.
   size_t shared_tokens_ = 0;
-};
-
-struct SequenceSlots::Slot {
-  std::optional<SequenceId> sequence;  // Empty until the slot is used.
-  std::vector<int32_t> tokens;         // Capacity for a whole context.
-  // What its holder is reading, whose beginning `tokens` has already; the same capacity.
-  std::vector<int32_t> reading;
-  // Keys and values of the first so many tokens are what the model computes of these tokens alone.
-  size_t num_exact = 0;
-  // The lengths at which the sequence gets checkpoints: where other tokens may follow later.
-  std::array<size_t, 3> checkpoints = {};
-  Holder* holder = nullptr;  // The last one; null after it left.
-  uint64_t last_use = 0;
-  // The slot is worth so much more than its own tokens: what slots were worth that were given up
-  // before its last use (GreedyDual, Young 1994).
-  uint64_t base_worth = 0;
-
-  bool is_active() const { return holder != nullptr && holder->is_active; }
-  void NoteUse(uint64_t use, uint64_t least_worth) {
-    last_use = use;
-    base_worth = least_worth;
-  }
 };
 
 }  // namespace cria
