@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "llm/leaving_text.h"
+
 namespace cria {
 namespace {
 
@@ -29,21 +31,33 @@ void Remove(T*& first, T& removed) {
 Scheduler::Scheduler(TokenModel& model, NowFunction now)
     : model_(model), now_(now), slots_(model), batch_(model), times_(model.chunk_tokens()) {}
 
-Result<size_t> Scheduler::Begin(Seat& seat, const SequenceSlots::Request& request,
+Result<size_t> Scheduler::Begin(Seat& seat, SequenceSlots::Request request,
                                 const std::atomic<bool>* cancel) {
   Lock lock(mutex_);
   if (seat.holder_.is_active) {
-    AwaitModel(lock);
-    CRIA_ASSIGN_OR_RETURN(const bool has_room, slots_.Admit(seat.holder_, request));
-    if (has_room) return SequenceSlots::Tokens(seat.holder_).size();
-    lock.unlock();
+    while (true) {
+      // It cannot give up what is being written, and may need its room.
+      changed_.wait(lock, [this] { return !slots_.leaving().is_written(); });
+      AwaitModel(lock);
+      CRIA_ASSIGN_OR_RETURN(const bool has_room, slots_.Admit(seat.holder_, request));
+      if (has_room) return SequenceSlots::Tokens(seat.holder_).size();
+      const bool may_write = slots_.leaving().is_waiting();
+      lock.unlock();
+      if (!may_write) break;
+      stored_->WriteLeaving();
+      lock.lock();
+    }
     return Fail(ErrorCode::kOutOfMemory, "other sessions have the rest of the KV cache");
   }
   Admission admission = {seat, request};
   Append(first_admission_, admission);
   if (!access_.is_running) AdmitWaiting();
   while (!admission.is_done) {
-    if (cancel == nullptr) {
+    if (slots_.leaving().is_waiting()) {
+      lock.unlock();
+      stored_->WriteLeaving();
+      lock.lock();
+    } else if (cancel == nullptr) {
       changed_.wait(lock);
     } else if (!cancel->load(std::memory_order_relaxed)) {
       changed_.wait_for(lock, kCancelPeriod);
@@ -55,10 +69,14 @@ Result<size_t> Scheduler::Begin(Seat& seat, const SequenceSlots::Request& reques
     }
   }
   CRIA_RETURN_IF_ERROR(admission.status);
-  return SequenceSlots::Tokens(seat.holder_).size();
+  const size_t num_cached = SequenceSlots::Tokens(seat.holder_).size();
+  if (num_cached != 0 || request.stored_tokens == 0) return num_cached;
+  lock.unlock();
+  return stored_->Read(seat, request.tokens.first(request.stored_tokens));
 }
 
 void Scheduler::AdmitWaiting() {
+  slots_.leaving().Forget();
   for (Admission** next = &first_admission_; *next != nullptr;) {
     Admission& waiting = **next;
     // Who waits for what another session reads lets others pass.
@@ -66,8 +84,19 @@ void Scheduler::AdmitWaiting() {
       next = &waiting.next;
       continue;
     }
+    // What others give up while this one waits may be there by now.
+    if (stored_ && waiting.request.reads) {
+      waiting.request.stored_tokens = stored_->Find(waiting.request.tokens);
+    }
     const Result<bool> admitted = slots_.Admit(waiting.seat.holder_, waiting.request);
-    if (admitted && !*admitted) return;
+    if (admitted && !*admitted) {
+      if (!slots_.leaving().has_text()) return;
+      // It waits until a text is written. One who has waited for less time may find room meanwhile,
+      // and if nobody writes the text, one of those who wait does.
+      changed_.notify_all();
+      next = &waiting.next;
+      continue;
+    }
     if (!admitted) waiting.status = std::unexpected(admitted.error());
     *next = waiting.next;
     waiting.is_done = true;
@@ -110,8 +139,21 @@ Status Scheduler::Restore(Seat& seat, std::span<const int32_t> tokens,
   AwaitModel(lock);
   CRIA_RETURN_IF_ERROR(slots_.Restore(seat.holder_, tokens.size()));
   CRIA_RETURN_IF_ERROR(write_rows());
-  SequenceSlots::AppendRestored(seat.holder_, tokens);
-  return {};
+  return slots_.AppendRestored(seat.holder_, tokens);
+}
+
+StoredPrompts& Scheduler::UseStore(PromptStore& store) {
+  const Lock lock(mutex_);
+  slots_.leaving().Use(store);
+  return stored_.emplace(*this, store);
+}
+
+void Scheduler::UseSlots(const std::function<void(SequenceSlots& slots)>& use) {
+  Lock lock(mutex_);
+  AwaitModel(lock);
+  use(slots_);
+  AdmitWaiting();
+  changed_.notify_all();
 }
 
 Result<Scheduler::Progress> Scheduler::Run(Seat& seat, std::span<const int32_t> tokens,
@@ -167,6 +209,8 @@ Scheduler::Stats Scheduler::stats() const {
   Stats stats = stats_;
   stats.num_shared_tokens = slots_.shared_tokens();
   stats.num_kept_tokens = slots_.kept_tokens();
+  stats.repeats = slots_.repeats();
+  if (stored_) stats.num_stored_tokens = stored_->num_tokens();
   return stats;
 }
 

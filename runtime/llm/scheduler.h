@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <span>
 
 #include "cria/error.h"
@@ -16,6 +17,7 @@
 #include "llm/scheduled_batch.h"
 #include "llm/seat.h"
 #include "llm/sequence_slots.h"
+#include "llm/stored_prompts.h"
 
 namespace cria {
 
@@ -39,6 +41,8 @@ class Scheduler {
     uint64_t num_forwards = 0;
     size_t num_tokens = 0;         // Tokens that were run, drafts included.
     size_t num_shared_tokens = 0;  // Tokens that were found in another session's sequence.
+    size_t num_stored_tokens = 0;  // Tokens that were read from a store.
+    SequenceSlots::Repeats repeats;
     // Tokens that sequences have now; a token that two of them share counts twice.
     size_t num_kept_tokens = 0;
   };
@@ -55,8 +59,7 @@ class Scheduler {
   // Gives the seat a sequence with as many of the tokens' beginning as the cache has, and returns
   // their number. If the seat has one already, only what differs is forgotten. `cancel` may be
   // null; it ends the waiting with kCancelled.
-  Result<size_t> Begin(Seat& seat, const SequenceSlots::Request& request,
-                       const std::atomic<bool>* cancel);
+  Result<size_t> Begin(Seat& seat, SequenceSlots::Request request, const std::atomic<bool>* cancel);
   void End(Seat& seat);
   // The seat is not going to be used any more.
   void Leave(Seat& seat);
@@ -91,6 +94,13 @@ class Scheduler {
   Status Restore(Seat& seat, std::span<const int32_t> tokens,
                  const std::function<Status()>& write_rows);
 
+  // From now on, a text that Begin gives up is written to the store first, and what the store has
+  // of a prompt is read. To be called before any session begins. The store must outlive the
+  // scheduler. The result is valid as long as the scheduler.
+  StoredPrompts& UseStore(PromptStore& store);
+  // Calls `use` while the model does not run, and then admits who waits.
+  void UseSlots(const std::function<void(SequenceSlots& slots)>& use);
+
   Stats stats() const;
 
  private:
@@ -99,7 +109,7 @@ class Scheduler {
   // A call of Begin that waits, in the stack of its thread.
   struct Admission {
     Seat& seat;
-    const SequenceSlots::Request& request;
+    SequenceSlots::Request& request;
     Admission* next = nullptr;
     bool is_done = false;
     Status status = {};
@@ -148,6 +158,7 @@ class Scheduler {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   SequenceSlots slots_;
+  std::optional<StoredPrompts> stored_;  // If there is a store.
   Admission* first_admission_ = nullptr;
   ScheduledWork* first_work_ = nullptr;
   Access access_;

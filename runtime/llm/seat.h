@@ -17,6 +17,7 @@ class Seat {
  private:
   friend class Scheduler;
   friend class ScheduledBatch;
+  friend class StoredPrompts;
 
   SequenceSlots::Holder holder_;
   // It is between Begin and End, and its last run was one token, perhaps with drafts.

@@ -10,6 +10,7 @@ Status SequenceSlots::Slot::Truncate(size_t count, TokenModel& model) {
   Sequences& sequences = model.sequences();
   tokens.resize(sequences.LongestPrefix(*sequence, std::min(count, tokens.size())));
   num_exact = std::min(num_exact, tokens.size());
+  num_shared = std::min(num_shared, tokens.size());
   CRIA_RETURN_IF_ERROR(sequences.Truncate(*sequence, tokens.size()));
   return model.CarryOutMoves();
 }

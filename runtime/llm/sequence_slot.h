@@ -21,6 +21,8 @@ struct SequenceSlots::Slot {
   std::vector<int32_t> reading;
   // Keys and values of the first so many tokens are what the model computes of these tokens alone.
   size_t num_exact = 0;
+  // So many tokens were shared with another slot when this last happened.
+  size_t num_shared = 0;
   // The lengths at which the sequence gets checkpoints: where other tokens may follow later.
   std::array<size_t, 3> checkpoints = {};
   Holder* holder = nullptr;  // The last one; null after it left.
@@ -28,11 +30,19 @@ struct SequenceSlots::Slot {
   // The slot is worth so much more than its own tokens: what slots were worth that were given up
   // before its last use (GreedyDual, Young 1994).
   uint64_t base_worth = 0;
+  bool is_written = false;  // It is being written to a PromptStore: nobody may change it.
+  bool is_stored = false;   // It was, or that has failed, since its last token came.
 
   bool is_active() const { return holder != nullptr && holder->is_active; }
+  // Whether it may be given to others.
+  bool is_idle() const { return !is_active() && !is_written; }
   void NoteUse(uint64_t use, uint64_t least_worth) {
     last_use = use;
     base_worth = least_worth;
+  }
+  void Append(std::span<const int32_t> added) {
+    tokens.insert(tokens.end(), added.begin(), added.end());
+    is_stored = false;
   }
 
   // Keeps at most the first `count` tokens: none if rows are missing that they need.

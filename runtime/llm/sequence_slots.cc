@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "llm/common_beginning.h"
+#include "llm/leaving_text.h"
+#include "llm/prompt_store.h"
 #include "llm/sequence_slot.h"
 
 namespace cria {
@@ -21,7 +23,9 @@ bool IsOutOfMemory(const Status& status) {
 }  // namespace
 
 SequenceSlots::SequenceSlots(TokenModel& model)
-    : model_(model), slots_(model.sequences().max_open()) {
+    : model_(model),
+      slots_(model.sequences().max_open()),
+      leaving_(std::make_unique<LeavingText>(model, slots_)) {
   for (Slot& slot : slots_) {
     slot.tokens.reserve(model.context_tokens());
     if (slots_.size() > 1) slot.reading.reserve(model.context_tokens());
@@ -51,6 +55,16 @@ SequenceSlots::Match SequenceSlots::FindSource(const Holder& holder,
   return match;
 }
 
+ChangedBeginning SequenceSlots::FindChange(std::span<const int32_t> tokens,
+                                           size_t num_common) const {
+  ChangedBeginning longest;
+  for (const Slot& slot : slots_) {
+    const ChangedBeginning found = FindChangedBeginning(tokens, num_common, slot.tokens);
+    if (found.num_same > longest.num_same) longest = found;
+  }
+  return longest;
+}
+
 bool SequenceSlots::AwaitsReading(const Holder& holder, const Request& request) {
   if (holder.is_active || !request.reads) return false;
   Slot* source = nullptr;
@@ -70,17 +84,28 @@ bool SequenceSlots::AwaitsReading(const Holder& holder, const Request& request) 
 
 Result<bool> SequenceSlots::Admit(Holder& holder, const Request& request) {
   const auto wanted = request.tokens;
+  if (holder.slot != nullptr && holder.slot->is_written) return false;
   if (!holder.is_active) {
     const auto num_active = std::ranges::count_if(slots_, &Slot::is_active);
     if (static_cast<size_t>(num_active) >= model_.max_sequences()) return false;
     LeaveTokens(holder, wanted);
   }
   Slot* source = nullptr;
-  const Match match = FindSource(holder, wanted, source);
+  Match match = FindSource(holder, wanted, source);
+  if (!holder.is_active && request.stored_tokens >= match.num_tokens + PromptStore::kMinTokens) {
+    source = nullptr;
+    match.num_tokens = 0;
+  }
   const size_t common = match.num_tokens;
+  // What is there now may be given up below.
+  const ChangedBeginning change =
+      !holder.is_active && request.reads
+          ? FindChange(wanted, std::max(match.num_equal, request.stored_tokens))
+          : ChangedBeginning();
+  Slot* const chosen = holder.slot != nullptr ? holder.slot : ChooseSlot(source, common);
+  if (chosen == nullptr) return false;
+  if (!holder.is_active && leaving_->Delays(*chosen, chosen == source ? common : 0)) return false;
   if (holder.slot == nullptr) {
-    Slot* const chosen = ChooseSlot(source, common);
-    if (chosen == nullptr) return false;
     if (!chosen->sequence) {
       CRIA_ASSIGN_OR_RETURN(chosen->sequence, model_.sequences().Open());
     }
@@ -90,7 +115,7 @@ Result<bool> SequenceSlots::Admit(Holder& holder, const Request& request) {
     CRIA_ASSIGN_OR_RETURN(const bool is_shared, Share(*source, *holder.slot, common));
     if (!is_shared) {
       // The source has all sequences.
-      if (source->is_active()) return false;
+      if (source->is_active() || leaving_->has_text()) return false;
       TakeOver(*source, holder);
     }
   }
@@ -99,6 +124,10 @@ Result<bool> SequenceSlots::Admit(Holder& holder, const Request& request) {
   CRIA_RETURN_IF_ERROR(slot.Truncate(common, model_));
   CRIA_ASSIGN_OR_RETURN(const bool is_reserved, Reserve(slot, request));
   holder.is_active = holder.is_active || is_reserved;
+  if (is_reserved && change.num_same != 0) {
+    if (repeats_.num_tokens == 0) repeats_.first = change;
+    repeats_.num_tokens += change.num_same;
+  }
   if (request.reads && slots_.size() > 1 && is_reserved) {
     slot.reading.assign(wanted.begin(), wanted.end());
   }
@@ -145,15 +174,19 @@ size_t SequenceSlots::TokensToCheckpoint(const Holder& holder) {
 Status SequenceSlots::Append(Holder& holder, std::span<const int32_t> tokens) {
   Slot& slot = *holder.slot;
   const bool is_exact = slot.num_exact == slot.tokens.size();
-  AppendRestored(holder, tokens);
+  slot.Append(tokens);
   if (is_exact) slot.num_exact = slot.tokens.size();
   if (!std::ranges::contains(slot.checkpoints, slot.tokens.size())) return {};
   return slot.AddCheckpoint(model_);
 }
 
-void SequenceSlots::AppendRestored(Holder& holder, std::span<const int32_t> tokens) {
-  std::vector<int32_t>& all = holder.slot->tokens;
-  all.insert(all.end(), tokens.begin(), tokens.end());
+Status SequenceSlots::AppendRestored(Holder& holder, std::span<const int32_t> tokens,
+                                     bool is_exact) {
+  Slot& slot = *holder.slot;
+  slot.Append(tokens);
+  if (!is_exact) return {};
+  slot.num_exact = slot.tokens.size();
+  return slot.AddCheckpoint(model_);
 }
 
 size_t SequenceSlots::kept_tokens() const {
@@ -164,9 +197,9 @@ size_t SequenceSlots::kept_tokens() const {
 
 SequenceId SequenceSlots::Sequence(const Holder& holder) { return *holder.slot->sequence; }
 
-Status SequenceSlots::Restore(Holder& holder, size_t tokens) {
+Status SequenceSlots::Restore(Holder& holder, size_t tokens, bool goes_on) {
   Slot& slot = *holder.slot;
-  slot.reading.clear();
+  if (!goes_on) slot.reading.clear();
   CRIA_RETURN_IF_ERROR(slot.Truncate(0, model_));
   return model_.sequences().Restore(*slot.sequence, tokens);
 }
@@ -198,7 +231,7 @@ SequenceSlots::Slot* SequenceSlots::ChooseSlot(const Slot* source, size_t common
   Slot* chosen = nullptr;
   uint64_t least = 0;
   for (Slot& slot : slots_) {
-    if (slot.is_active()) continue;
+    if (!slot.is_idle()) continue;
     const size_t lost = &slot == source       ? slot.tokens.size() - common
                         : slot.tokens.empty() ? 0
                                               : slot.OwnTokens(slots_);
@@ -244,6 +277,9 @@ Result<bool> SequenceSlots::Share(Slot& source, Slot& target, size_t count) {
   target.tokens.assign(source.tokens.begin(),
                        source.tokens.begin() + static_cast<ptrdiff_t>(count));
   target.num_exact = count;
+  target.is_stored = false;
+  source.num_shared = count;
+  target.num_shared = count;
   shared_tokens_ += count;
   return true;
 }
@@ -269,11 +305,11 @@ SequenceSlots::Match SequenceSlots::FindMatch(const Slot& slot, const Holder& ho
 Result<bool> SequenceSlots::ForgetOldest(const Slot* except, const Slot* also_except) {
   Slot* oldest = nullptr;
   for (Slot& slot : slots_) {
-    if (slot.is_active() || slot.tokens.empty() || &slot == except || &slot == also_except)
-      continue;
+    if (!slot.is_idle() || slot.tokens.empty()) continue;
+    if (&slot == except || &slot == also_except) continue;
     if (oldest == nullptr || slot.last_use < oldest->last_use) oldest = &slot;
   }
-  if (oldest == nullptr) return false;
+  if (oldest == nullptr || leaving_->Delays(*oldest, 0)) return false;
   CRIA_RETURN_IF_ERROR(oldest->Truncate(0, model_));
   CRIA_RETURN_IF_ERROR(model_.sequences().Reserve(*oldest->sequence, 0));
   return true;

@@ -2,13 +2,17 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "cria/error.h"
 #include "decode/token_model.h"
+#include "llm/changed_beginning.h"
 
 namespace cria {
+
+class LeavingText;
 
 // Which sequence of a model's KV cache has which tokens, and whose it is: bookkeeping for one
 // thread at a time.
@@ -20,6 +24,8 @@ namespace cria {
 // least. Who is admitted shares the pages of the longest common beginning with any sequence; who
 // would begin with more of what another holder is reading waits for that. After a Drop, keys and
 // values behind it still reflect what was dropped: only their own holder goes on from them.
+//
+// With a PromptStore, a text that is worth it is written there before its room is given to others.
 class SequenceSlots {
  public:
   struct Slot;  // In sequence_slot.h.
@@ -40,8 +46,17 @@ class SequenceSlots {
     size_t kept_tokens = SIZE_MAX;    // Tokens after these may be dropped.
     // Where generating begins: others may come back to it.
     size_t prompt_tokens = 0;
-    bool reads =
-        false;  // All of the tokens are going to be run at once, if they are not there yet.
+    // All of the tokens are going to be run at once, if they are not there yet.
+    bool reads = false;
+    // So many of the first tokens can be read from a store, into a sequence that has none. If this
+    // is much more than the cache has, Admit gives the holder an empty sequence.
+    size_t stored_tokens = 0;
+  };
+
+  // Tokens that were in the cache, but behind others than before, so that they are computed again.
+  struct Repeats {
+    size_t num_tokens = 0;
+    ChangedBeginning first;  // The first place where this was seen.
   };
 
   // What the texts of so many sequences take.
@@ -70,20 +85,26 @@ class SequenceSlots {
   static size_t TokensToCheckpoint(const Holder& holder);
   // Says that the model ran these tokens behind the others. Adds a checkpoint where one is wanted.
   Status Append(Holder& holder, std::span<const int32_t> tokens);
-  // Says what Restore made room for.
-  static void AppendRestored(Holder& holder, std::span<const int32_t> tokens);
+  // Says what Restore made room for. `is_exact`: it is what the model computes of these tokens
+  // alone, so that others can begin with it.
+  Status AppendRestored(Holder& holder, std::span<const int32_t> tokens, bool is_exact = false);
   static SequenceId Sequence(const Holder& holder);
   // Makes the sequence of an active holder `tokens` long, for rows that were stored elsewhere
-  // (Sequences::Restore). The caller writes them and calls AppendRestored.
-  Status Restore(Holder& holder, size_t tokens);
+  // (Sequences::Restore). The caller writes them and calls AppendRestored. `goes_on`: what the
+  // holder was admitted for is still read, and others may wait for it.
+  Status Restore(Holder& holder, size_t tokens, bool goes_on = false);
 
   // Removes tokens [first, first + count) of an active holder; later ones move down. If there is no
   // room for this, if rows are missing that layers with a window then need, or if the model fails,
   // all tokens from `first` on are forgotten, and perhaps those before.
   Status Drop(Holder& holder, size_t first, size_t count);
 
+  // What is to be written to a store. Admit may return false because of it.
+  LeavingText& leaving() { return *leaving_; }
+
   // How many tokens were found in other sequences.
   size_t shared_tokens() const { return shared_tokens_; }
+  const Repeats& repeats() const { return repeats_; }
   // How many tokens the sequences have together.
   size_t kept_tokens() const;
 
@@ -96,6 +117,8 @@ class SequenceSlots {
 
   // What any slot has of the request's tokens, and which one has most.
   Match FindSource(const Holder& holder, std::span<const int32_t> tokens, Slot*& source);
+  // Whether a slot has what follows the first `num_common` tokens behind others.
+  ChangedBeginning FindChange(std::span<const int32_t> tokens, size_t num_common) const;
   // A slot for a text that has `common` tokens in common with `source`, which may be null; null if
   // all are active.
   Slot* ChooseSlot(const Slot* source, size_t common);
@@ -109,14 +132,16 @@ class SequenceSlots {
   // What the holder could find in the slot.
   Match FindMatch(const Slot& slot, const Holder& holder, std::span<const int32_t> tokens) const;
   // Frees pages of the idle slot that was used least recently. Returns false if there is none,
-  // apart from `except` and `also_except`.
+  // apart from `except` and `also_except`, or if it must be stored first.
   Result<bool> ForgetOldest(const Slot* except, const Slot* also_except = nullptr);
 
   TokenModel& model_;
   std::vector<Slot> slots_;
+  const std::unique_ptr<LeavingText> leaving_;
   uint64_t num_uses_ = 0;
   uint64_t least_worth_ = 0;  // The worth of the last slot whose tokens were given up for others.
   size_t shared_tokens_ = 0;
+  Repeats repeats_;
 };
 
 }  // namespace cria

@@ -6,6 +6,12 @@
 #include "core/format.h"
 
 namespace cria {
+namespace {
+
+// How much more than it needs the only sequence takes of the room of earlier texts.
+constexpr size_t kTokensAhead = 4 * kKvPageTokens;
+
+}  // namespace
 
 Turn::Turn(Session& session, const TurnOptions& options) : session_(session), options_(options) {
   if (session_.turn_ == nullptr) session_.turn_ = this;
@@ -21,22 +27,39 @@ Status Turn::Begin(std::span<const int32_t> cacheable, size_t num_tokens, bool r
     return Fail(ErrorCode::kInternal, "another turn of the session has not ended");
   }
   const size_t context = session_.context_tokens();
+  const bool is_alone = session_.scheduler_.model().max_sequences() == 1;
   if (!has_sequence()) {
     size_t room = options_.max_tokens;
     if (room == 0)
       room = session_.share_tokens_ - (num_tokens < session_.share_tokens_ ? num_tokens : 0);
-    const bool is_alone = session_.scheduler_.model().max_sequences() == 1;
     max_length_ = is_alone ? context : std::min(context, num_tokens + std::min(context, room));
   }
+  const bool grows = is_alone && session_.scheduler_.model().sequences().max_open() > 1;
+  reserved_ = grows ? std::max(has_sequence() ? reserved_ : 0,
+                               std::min(max_length_, num_tokens + kTokensAhead))
+                    : max_length_;
   CRIA_ASSIGN_OR_RETURN(session_.cached_,
                         session_.scheduler_.Begin(session_.seat_,
                                                   {.tokens = cacheable,
-                                                   .reserved_tokens = max_length_,
+                                                   .reserved_tokens = reserved_,
                                                    .kept_tokens = options_.kept_tokens,
                                                    .prompt_tokens = num_tokens,
                                                    .reads = reads},
                                                   options_.cancel));
   session_.has_sequence_ = true;
+  return {};
+}
+
+Status Turn::Grow(size_t num_tokens) {
+  if (num_tokens <= reserved_) return {};
+  reserved_ = std::min(max_length_, num_tokens + kTokensAhead);
+  CRIA_ASSIGN_OR_RETURN(
+      session_.cached_,
+      session_.scheduler_.Begin(session_.seat_,
+                                {.tokens = std::span(session_.tokens_).first(session_.cached_),
+                                 .reserved_tokens = reserved_,
+                                 .kept_tokens = options_.kept_tokens},
+                                options_.cancel));
   return {};
 }
 
@@ -102,6 +125,7 @@ Status Turn::RunTo(size_t end, const PromptCallback& on_prompt, size_t num_candi
     }
     if (session_.cached_ == end) return {};
     session_.has_logits_ = false;
+    CRIA_RETURN_IF_ERROR(Grow(end));
     const auto pending =
         std::span(session_.tokens_).subspan(session_.cached_, end - session_.cached_);
     CRIA_ASSIGN_OR_RETURN(Scheduler::Progress progress,
@@ -177,6 +201,7 @@ Result<LogitRows> Turn::RunLast(const LogitRequest& request) {
   const auto begin = session_.scheduler_.Now();
   session_.has_logits_ = false;
   session_.ends_forced_ = false;
+  CRIA_RETURN_IF_ERROR(Grow(session_.tokens_.size() + request.drafts.size()));
   CRIA_ASSIGN_OR_RETURN(Scheduler::Progress progress,
                         session_.scheduler_.Run(session_.seat_, std::span(session_.tokens_).last(1),
                                                 request.drafts, request.num_candidates));

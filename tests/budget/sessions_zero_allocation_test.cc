@@ -14,6 +14,8 @@
 #include "llm/completion.h"
 #include "llm/engine.h"
 #include "llm/generator.h"
+#include "llm/prompt_store.h"
+#include "llm/stored_prompts.h"
 #include "llm/turn.h"
 #include "support/allocation_watch.h"
 #include "support/sleeping_thread.h"
@@ -95,6 +97,41 @@ TEST_P(SessionsZeroAllocation, WithSeveralSequences) {
   });
   stage = 5;
   EXPECT_TRUE(waited);
+}
+
+// A store that is asked and has nothing.
+class EmptyStore final : public PromptStore {
+ public:
+  size_t Find(std::span<const int32_t>) override { return 0; }
+  Status Read(std::span<const int32_t>, SequenceId) override { return {}; }
+  bool Wants(std::span<const int32_t>) override {
+    ++num_questions;
+    return false;
+  }
+  void Write(std::span<const int32_t>, SequenceId) override {}
+
+  size_t num_questions = 0;
+};
+
+// The only sequence takes the room of texts that are kept, while it generates.
+TEST_P(SessionsZeroAllocation, WithKeptTextsAndAStore) {
+  CRIA_NEEDS_ALLOCATIONS_TO_BE_SEEN();
+  EmptyStore store;
+  const auto engine = Engine::Load(
+      ModelPath(GetParam()),
+      {.num_threads = 2, .context_tokens = 512, .num_kept_sequences = 3, .chunk_tokens = kChunk});
+  ASSERT_TRUE(engine) << engine.error().message();
+  (*engine)->scheduler().UseStore(store);
+  const std::unique_ptr<Session> session = (*engine)->NewSession();
+  auto sampler = Sampler::Create({.temperature = 0.0f}, kVocabulary);
+  ASSERT_TRUE(sampler);
+  for (const size_t count : {300, 100}) {
+    const std::vector<int32_t> prompt = SomeTokens(count, count);
+    ExpectQuiet("a text that is kept", [&] { return Answer(*session, *sampler, prompt, 5); });
+  }
+  const std::vector<int32_t> prompt = SomeTokens(30, 7);
+  ExpectQuiet("taking their room", [&] { return Answer(*session, *sampler, prompt, 450); });
+  EXPECT_GT(store.num_questions, 0u);
 }
 
 // A model that drafts for itself, and n-grams before it.

@@ -136,6 +136,19 @@ class ScriptedModel final : public TokenModel {
   // What the sequence that ran last has in its cache, if there is one sequence.
   std::span<const int32_t> cache() const { return cache_; }
 
+  // What a sequence has in its cache.
+  std::vector<int32_t> TokensIn(SequenceId sequence) const { return Cache(sequence); }
+  // Writes what a sequence is to have that Sequences::Restore has made as long.
+  void WriteTokens(SequenceId sequence, std::span<const int32_t> tokens) {
+    for (size_t group = 0; group < rows_.size(); ++group) {
+      for (size_t i = pages().group(group).first_row(sequence); i < tokens.size(); ++i) {
+        rows_[group][RowOf(group, sequence, i)] = {tokens[i], i};
+      }
+    }
+    if (sequences_->states() == nullptr) return;
+    states_[sequences_->states()->Run(sequence).place].assign(tokens.begin(), tokens.end());
+  }
+
   std::vector<ForwardCall> calls;     // Only successful ones.
   std::vector<size_t> sequences_run;  // How many sequences each successful Forward ran.
   std::vector<DropCall> drops;        // What was dropped by successful calls of Move.

@@ -119,6 +119,22 @@ TEST_F(KeptTextsTest, KeptTextsGiveTheirPagesToThoseThatRun) {
   EXPECT_EQ(Answer(session, Prompt(100, 0), 3).reused, 0u);
 }
 
+// The only sequence may fill the whole context, but takes the room of kept texts when it needs it.
+TEST_F(KeptTextsTest, TheOnlySequenceLeavesKeptTextsTheirRoomUntilItNeedsIt) {
+  Load(1, 2048, 64, Scheduler::Clock::now, {.num_kept_sequences = 6});
+  Session session(*scheduler_);
+  const Tokens system = Prompt(500, 1);
+  EXPECT_EQ(Answer(session, system, 3).error, "");
+  for (int32_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(Answer(session, Prompt(30, 100 + i), 100).error, "");
+  }
+  EXPECT_EQ(Answer(session, system, 3).reused, 499u);
+  const Tokens longest = Prompt(1000, 2);
+  EXPECT_EQ(Answer(session, longest, 1048).generated, Expected(longest, 1048));
+  EXPECT_EQ(Answer(session, system, 3).generated, Expected(system, 3));
+  EXPECT_EQ(session.stats().reused_tokens, 0u);
+}
+
 TEST_F(KeptTextsTest, SeveralWhoReadTheSameReadItOnce) {
   constexpr size_t kSessions = 4;
   constexpr size_t kPrompt = 1000;

@@ -27,17 +27,9 @@ struct RoundTripCase {
   support::FamilyCheckpoint (*family)() = nullptr;
 };
 
-support::FamilyCheckpoint LongFamily(const char* name) {
-  support::FamilyCheckpoint family = support::FamilyNamed(name);
-  const std::string length = "\"max_position_embeddings\":128";
-  family.config_json.replace(family.config_json.find(length), length.size(),
-                             "\"max_position_embeddings\":512");
-  return family;
-}
-
-support::FamilyCheckpoint LongLfm2() { return LongFamily("Lfm2"); }
-support::FamilyCheckpoint LongQwen35() { return LongFamily("Qwen35"); }
-support::FamilyCheckpoint LongMamba() { return LongFamily("GraniteMamba"); }
+support::FamilyCheckpoint LongLfm2() { return LongFamily("Lfm2", 512); }
+support::FamilyCheckpoint LongQwen35() { return LongFamily("Qwen35", 512); }
+support::FamilyCheckpoint LongMamba() { return LongFamily("GraniteMamba", 512); }
 
 class SessionRoundTrip : public SessionFileTest,
                          public testing::WithParamInterface<RoundTripCase> {};

@@ -1,10 +1,13 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "llm/engine.h"
 #include "support/converted_model.h"
+#include "support/family_checkpoint.h"
 #include "support/unwrap.h"
 
 namespace cria {
@@ -53,5 +56,14 @@ class TinyModelFile : public support::ConvertedModel {
     return spec;
   }
 };
+
+// A family's checkpoint, for longer texts.
+inline support::FamilyCheckpoint LongFamily(const char* name, size_t context_tokens) {
+  support::FamilyCheckpoint family = support::FamilyNamed(name);
+  const std::string length = "\"max_position_embeddings\":";
+  const size_t begin = family.config_json.find(length + "128") + length.size();
+  family.config_json.replace(begin, 3, std::to_string(context_tokens));
+  return family;
+}
 
 }  // namespace cria
