@@ -31,6 +31,7 @@ struct PlanOptions {
   bool serves = false;
   server::HttpBounds bounds;
   size_t max_waiting = kServerQueue;
+  PrefixCacheOptions prefix_cache;
 };
 
 Status Plan(PlanOptions options) {
@@ -38,10 +39,10 @@ Status Plan(PlanOptions options) {
     options.plan.program = ProgramName::kServe;
     // The server has one for every sequence.
     options.engine.max_constraints = options.engine.num_sequences;
-    options.engine.other_memory =
-        ServerMemory(options.bounds, options.engine.num_sequences, options.max_waiting);
-    // The HTTP thread is one more.
-    options.engine.other_threads = options.engine.num_sequences + 1;
+    options.engine.other_memory = ServerMemory(options.bounds, options.engine.num_sequences,
+                                               options.max_waiting, options.prefix_cache);
+    options.engine.other_threads =
+        ServerThreads(options.engine.num_sequences, options.prefix_cache);
     options.engine.num_texts = options.engine.num_sequences;
   }
   CRIA_ASSIGN_OR_RETURN(const ModelFile file, ModelFile::Open(options.model_path));
@@ -101,6 +102,7 @@ void AddPlanCommand(CommandLine& program) {
   AddConstraintOptions(command, options->constraint);
   AddServerBounds(command, options->bounds, options->max_waiting);
   AddKeptPrompts(command, options->engine);
+  AddPrefixCache(command, options->prefix_cache);
   command.SetAction([options, &command]() -> Status {
     options->engine.max_constraints = options->constraint.is_given() ? 1 : 0;
     CRIA_ASSIGN_OR_RETURN(const NamedModel named, FindNamedModel(options->name));

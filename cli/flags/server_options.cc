@@ -1,8 +1,39 @@
 #include "cli/flags/server_options.h"
 
 #include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "cli/flags/byte_count.h"
+#include "core/format.h"
 
 namespace cria::cli {
+namespace {
+
+// Reads "FOLDER" or "FOLDER:SIZE".
+Status ReadPrefixCache(std::string_view text, PrefixCacheOptions& options) {
+  const size_t colon = text.rfind(':');
+  const std::optional<uint64_t> bytes =
+      colon == text.npos ? std::nullopt : ParseByteCount(text.substr(colon + 1));
+  options.folder = text.substr(0, bytes ? colon : text.npos);
+  options.max_bytes = bytes.value_or(server::kDefaultPromptBytes);
+  if (!options.folder.empty() && options.max_bytes != 0) return {};
+  return Fail(ErrorCode::kUsage,
+              Format("\"{}\" is no folder with a size, such as prompts:500M", text));
+}
+
+}  // namespace
+
+void AddPrefixCache(CommandLine& command, PrefixCacheOptions& options) {
+  command
+      .Add(
+          "--prefix-cache", "FOLDER[:SIZE]",
+          [&options](std::string_view text) { return ReadPrefixCache(text, options); },
+          "A folder for prompts that the KV cache gives up, and for those that it has when the "
+          "server ends: they are read again and not computed, also after a restart. SIZE bounds "
+          "its files, such as 500M (default: 1G)")
+      .Group(kServerGroup);
+}
 
 void AddServerBounds(CommandLine& command, server::HttpBounds& bounds, size_t& max_waiting) {
   command

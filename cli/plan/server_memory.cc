@@ -2,7 +2,10 @@
 
 #include <cstdint>
 
+#include "core/format.h"
+#include "core/format_bytes.h"
 #include "server/api/json_bounds.h"
+#include "server/prompts/prompt_bounds.h"
 
 namespace cria::cli {
 namespace {
@@ -16,8 +19,8 @@ constexpr uint64_t kWaitingBytes = 8 << 10;
 }  // namespace
 
 std::vector<MemoryLine> ServerMemory(const server::HttpBounds& bounds, size_t num_sequences,
-                                     size_t max_waiting) {
-  return {
+                                     size_t max_waiting, const PrefixCacheOptions& prefix_cache) {
+  std::vector<MemoryLine> lines = {
       {"server: connections", MemoryKind::kPrivate, server::HttpConnectionBytes(bounds)},
       {"server: requests", MemoryKind::kPrivate,
        server::HttpBodyBytes(bounds) + max_waiting * kWaitingBytes},
@@ -27,6 +30,17 @@ std::vector<MemoryLine> ServerMemory(const server::HttpBounds& bounds, size_t nu
       {"server: answers", MemoryKind::kPrivate,
        (num_sequences + 1) * kAnswerBytes + server::kShortRequestBytes},
   };
+  if (!prefix_cache.folder.empty()) {
+    lines.push_back({Format("server: prompts on the disk, at most {} there",
+                            FormatBytes(prefix_cache.max_bytes)),
+                     MemoryKind::kPrivate, server::PromptFilesBytes()});
+  }
+  return lines;
+}
+
+size_t ServerThreads(size_t num_sequences, const PrefixCacheOptions& prefix_cache) {
+  // The HTTP thread is one more.
+  return num_sequences + 1 + (prefix_cache.folder.empty() ? 0 : 1);
 }
 
 }  // namespace cria::cli

@@ -22,6 +22,7 @@
 #include "core/format.h"
 #include "server/http/http_server.h"
 #include "server/http/service_manager.h"
+#include "server/prompts/prompt_files.h"
 
 namespace cria::cli {
 namespace {
@@ -90,6 +91,23 @@ void TellPlaces(const Engine& engine, const std::vector<server::Listener>& liste
                Printable(places).c_str(), notice.c_str());
 }
 
+// The files of prompts; null without --prefix-cache.
+Result<std::unique_ptr<server::PromptFiles>> OpenPrompts(const ServeOptions& options,
+                                                         Engine& engine) {
+  if (options.prefix_cache.folder.empty()) return nullptr;
+  if (options.engine.ranks->num_ranks() > 1) {
+    return Fail(ErrorCode::kUsage, "--prefix-cache is for a model on one board");
+  }
+  return server::PromptFiles::Open({.folder = options.prefix_cache.folder,
+                                    .max_bytes = options.prefix_cache.max_bytes,
+                                    .on_notice =
+                                        [](std::string_view sentence) {
+                                          std::fprintf(stderr, "cria-serve: %s\n",
+                                                       Printable(sentence).c_str());
+                                        }},
+                                   engine);
+}
+
 }  // namespace
 
 Status Serve(ServeOptions options) {
@@ -108,17 +126,19 @@ Status Serve(ServeOptions options) {
   CRIA_ASSIGN_OR_RETURN(std::vector<server::Listener> listeners, Listen(options));
   if (!options.is_insecure) CRIA_RETURN_IF_ERROR(CheckHasKey(listeners, http.access.keys));
 
-  options.engine.other_memory =
-      ServerMemory(options.bounds, options.engine.num_sequences, options.max_waiting);
-  // The HTTP thread is one more.
-  options.engine.other_threads = options.engine.num_sequences + 1;
+  options.engine.other_memory = ServerMemory(options.bounds, options.engine.num_sequences,
+                                             options.max_waiting, options.prefix_cache);
+  options.engine.other_threads = ServerThreads(options.engine.num_sequences, options.prefix_cache);
   options.engine.num_texts = options.engine.num_sequences;
   // Every sequence may write something that must match a schema.
   options.engine.max_constraints = options.engine.num_sequences;
   CRIA_ASSIGN_OR_RETURN(const std::string model_path, GetModel(options.model, options.engine));
   CRIA_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
                         LoadEngine(model_path, options.engine));
-  ServedPaths paths(*engine, options);
+  CRIA_ASSIGN_OR_RETURN(const std::unique_ptr<server::PromptFiles> prompts,
+                        OpenPrompts(options, *engine));
+  StoredPrompts* const stored = prompts ? &engine->scheduler().UseStore(*prompts) : nullptr;
+  ServedPaths paths(*engine, options, prompts.get());
   http.access.open_paths = paths.open_paths();
   CRIA_ASSIGN_OR_RETURN(const std::unique_ptr<server::HttpServer> server,
                         server::HttpServer::Create(std::move(http), std::move(listeners),
@@ -136,6 +156,9 @@ Status Serve(ServeOptions options) {
   // What was generated in time is still sent.
   const auto rest = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
   server->WaitUntilIdle(std::max(rest, std::chrono::milliseconds(500)));
+  if (stored != nullptr) {
+    stored->WriteAll(Clock::now() + std::chrono::seconds(options.shutdown_seconds));
+  }
   return {};
 }
 

@@ -77,6 +77,7 @@ void AddServeOptions(CommandLine& program, ServeOptions& options) {
   AddAccessOptions(program, options);
   AddServerBounds(program, options.bounds, options.max_waiting);
   AddKeptPrompts(program, options.engine);
+  AddPrefixCache(program, options.prefix_cache);
   program
       .AddNumber("--timeout", options.timeout_seconds,
                  "Seconds in which a request must come, and for which an answer waits for a "

@@ -26,6 +26,7 @@ struct ServeOptions {
   std::vector<std::string> allowed_origins;
 
   std::string slot_save_path;
+  PrefixCacheOptions prefix_cache;
   server::HttpBounds bounds;
   size_t max_waiting = kServerQueue;
   uint32_t timeout_seconds = 30;

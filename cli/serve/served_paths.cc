@@ -37,26 +37,39 @@ void TellLargerContext(size_t wanted_tokens, size_t context_tokens) {
                wanted_tokens, context_tokens);
 }
 
+// A prompt is computed again because of its beginning.
+void TellChangedBeginning(const ChangedBeginning& change) {
+  std::fprintf(
+      stderr,
+      "cria-serve: the tokens %zu to %zu of a prompt differ from those of an earlier one, "
+      "and the %zu behind them, which are the same, were computed again: put what changes, "
+      "such as the time of day, at the end of the prompt. This is said once.\n",
+      change.first + 1, std::max(change.first + 1, change.end), change.num_same);
+}
+
 }  // namespace
 
 struct ServedPaths::Parts {
-  Parts(Engine& engine, const ServeOptions& options)
+  Parts(Engine& engine, const ServeOptions& options, const server::PromptFiles* prompts)
       : work(engine.decoder().max_sequences(), options.max_waiting),
         api(engine, work,
             {.model_name = options.alias,
              .slot_save_path = options.slot_save_path,
              .version = CRIA_VERSION,
-             .on_larger_context = [context =
-                                       engine.decoder().context_tokens()](size_t wanted_tokens) {
-               TellLargerContext(wanted_tokens, context);
-             }}) {}
+             .prompts = prompts,
+             .on_larger_context =
+                 [context = engine.decoder().context_tokens()](size_t wanted_tokens) {
+                   TellLargerContext(wanted_tokens, context);
+                 },
+             .on_changed_beginning = TellChangedBeginning}) {}
 
   server::WorkQueue work;
   server::Api api;
 };
 
-ServedPaths::ServedPaths(Engine& engine, const ServeOptions& options)
-    : parts_(std::make_unique<Parts>(engine, options)) {}
+ServedPaths::ServedPaths(Engine& engine, const ServeOptions& options,
+                         const server::PromptFiles* prompts)
+    : parts_(std::make_unique<Parts>(engine, options, prompts)) {}
 
 // Jobs use the API.
 ServedPaths::~ServedPaths() { parts_->work.Close(std::chrono::milliseconds(0)); }

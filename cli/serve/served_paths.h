@@ -8,14 +8,15 @@
 #include "cli/serve/serve_options.h"
 #include "llm/engine.h"
 #include "server/http/http_exchange.h"
+#include "server/prompts/prompt_files.h"
 
 namespace cria::cli {
 
 // What the server has at its paths: the API, and the page with its files.
 class ServedPaths {
  public:
-  // The engine must outlive it.
-  ServedPaths(Engine& engine, const ServeOptions& options);
+  // The engine must outlive it, and so must `prompts`, which may be null.
+  ServedPaths(Engine& engine, const ServeOptions& options, const server::PromptFiles* prompts);
   ServedPaths(const ServedPaths&) = delete;
   ServedPaths& operator=(const ServedPaths&) = delete;
   ~ServedPaths();

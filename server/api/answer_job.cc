@@ -12,6 +12,13 @@ namespace {
 
 using Milliseconds = std::chrono::duration<double, std::milli>;
 
+void TellChangedBeginning(ApiState& state) {
+  if (!state.options.on_changed_beginning || state.has_told_change) return;
+  const SequenceSlots::Repeats repeats = state.engine.scheduler().stats().repeats;
+  if (repeats.num_tokens == 0 || state.has_told_change.exchange(true)) return;
+  state.options.on_changed_beginning(repeats.first);
+}
+
 // Generates the choices of one prompt; the first one has the number `first_index`. The session is
 // free before the client learns the end of the last one: what it asks next finds its conversation
 // there. Returns false if the client has gone away or the server ends.
@@ -26,6 +33,7 @@ bool RunChoices(ApiState& state, AnswerSetup setup, size_t first_index,
     AnswerEnd end = run.Run();
     end.repeats_prompt = i > 0;
     state.metrics.Add(end);
+    TellChangedBeginning(state);
     if (end.reason == FinishReason::kCancelled) {
       // A client that is still there learns why.
       if (!response.is_gone() && state.work.ends()) {

@@ -9,6 +9,7 @@
 
 #include "llm/engine.h"
 #include "server/http/http_exchange.h"
+#include "server/prompts/prompt_files.h"
 #include "server/work/work_queue.h"
 
 namespace cria::server {
@@ -17,9 +18,13 @@ struct ApiOptions {
   std::string model_name;      // What /v1/models and answers call the model; "": the file's name.
   std::string slot_save_path;  // The folder of POST /slots/{id}; "": there is none.
   std::string version;         // The program's.
+  const PromptFiles* prompts = nullptr;  // Where the engine keeps prompts; null: nowhere.
   // Called once, from any thread, when a client asks for a longer context than there is: it is
   // answered all the same.
   std::function<void(size_t wanted_tokens)> on_larger_context = nullptr;
+  // Called once, from any thread, when a prompt differs from an earlier one at its beginning and
+  // goes on as that one does.
+  std::function<void(const ChangedBeginning& change)> on_changed_beginning = nullptr;
 };
 
 // The paths, each behind its method: "GET /v1/models/*".

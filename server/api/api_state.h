@@ -36,6 +36,7 @@ struct ApiState {
   SessionPool sessions;
   Metrics metrics;
   std::atomic<bool> has_told_context = false;  // ApiOptions::on_larger_context was called.
+  std::atomic<bool> has_told_change = false;   // ApiOptions::on_changed_beginning was called.
   // Large requests are read one after the other: the memory of one of them is planned.
   std::mutex large_requests;
 };

@@ -85,12 +85,31 @@ void AddMemory(MetricsText& text, const ApiState& state) {
   text.Gauge("kv_page_tokens", "Tokens of a page.", number(kKvPageTokens));
   text.Counter("kv_cache_shared_tokens_total", "Tokens found in another sequence.",
                number(stats.num_shared_tokens));
+  text.Counter("prompt_tokens_repeated_total",
+               "Tokens computed again because others before them had changed.",
+               number(stats.repeats.num_tokens));
+  text.Counter("kv_cache_stored_tokens_total", "Tokens read from the disk.",
+               number(stats.num_stored_tokens));
   text.Gauge("memory_private_bytes", "Private memory.", number(usage.private_bytes));
   text.Gauge("memory_private_planned_bytes", "Private memory by the plan.",
              number(plan.private_bytes()));
   text.Gauge("memory_mapped_bytes", "Resident pages of files.", number(usage.file_mapped_bytes));
   text.Gauge("memory_mapped_planned_bytes", "Resident pages of files by the plan.",
              number(plan.mapped_bytes()));
+}
+
+void AddPrompts(MetricsText& text, const PromptFiles& prompts) {
+  const PromptFiles::Figures figures = prompts.figures();
+  const auto number = [](uint64_t count) { return static_cast<double>(count); };
+  text.Gauge("prompt_files", "Prompts on the disk.", number(figures.num_files));
+  text.Gauge("prompt_files_bytes", "Bytes of their files.", number(figures.bytes));
+  text.Gauge("prompt_files_max_bytes", "How many bytes they may have.", number(figures.max_bytes));
+  text.Counter("prompt_files_read_total", "Prompts that were read from the disk.",
+               number(figures.files_read));
+  text.Counter("prompt_files_written_total", "Prompts that were written.",
+               number(figures.files_written));
+  text.Counter("prompt_files_refused_total", "Files of prompts that were of no use.",
+               number(figures.files_refused));
 }
 
 }  // namespace
@@ -100,6 +119,7 @@ void HandleMetrics(Exchange& exchange) {
   AddWork(text, exchange.state);
   AddAnswers(text, exchange.state.metrics);
   AddMemory(text, exchange.state);
+  if (exchange.state.options.prompts) AddPrompts(text, *exchange.state.options.prompts);
   Response(exchange.http, exchange.style)
       .SendText("text/plain; version=0.0.4; charset=utf-8", text.Take());
 }
