@@ -71,6 +71,10 @@ void AnswerChat(ApiState& state, ChatRequest request, Response& response, Answer
   ToolUse tools = request.tools;
   tools.definitions.clear();  // They are for the template.
   const ChatPrompt prompt = MakeChatPrompt(state.engine, state.call_style, std::move(request));
+  if (prompt.has_channels && options.reasoning_budget) {
+    RefuseField("reasoning_budget", "is not supported: this model's reasoning is a channel",
+                "unsupported_parameter");
+  }
   response.EndTurn();
   std::optional<SessionPool::Lease> lease(state.sessions.Take(prompt.tokens));
   const bool has_shape = options.shape.kind != AnswerShape::Kind::kAny;

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,8 @@ struct AnswerOptions {
   size_t top_log_probabilities = 0;
   size_t num_choices = 1;
   bool ignore_eos = false;
+  // How many tokens of reasoning there may be before it is ended; unset: no limit.
+  std::optional<size_t> reasoning_budget;
 };
 
 // A conversation that is to be answered.

@@ -87,7 +87,14 @@ FinishReason AnswerRun::ReasonOf(StopReason reason) const {
   return calls_.count() > 0 ? FinishReason::kToolCalls : FinishReason::kStop;
 }
 
+std::string AnswerRun::EndOfReasoning() {
+  free_.EndReasoning();
+  return std::string(setup_.tags.close) + "\n\n";
+}
+
 StopReason AnswerRun::RunSections() {
+  const bool may_not_reason = setup_.options.reasoning_budget == size_t{0};
+  if (setup_.begins_in_reasoning && may_not_reason) next_.forced = EndOfReasoning();
   while (true) {
     const SectionBegin begin = std::exchange(next_, {});
     const std::optional<StopReason> reason = begin.kind == SectionKind::kFree     ? RunFree(begin)
@@ -108,6 +115,7 @@ std::optional<StopReason> AnswerRun::RunFree(const SectionBegin& begin) {
   free_.End();
   if (free_.next()) {
     next_ = *free_.next();
+    if (next_.kind == SectionKind::kFree) next_.forced = EndOfReasoning();
     next_.is_opened = next_.kind == SectionKind::kCall && free_.is_opened();
     return std::nullopt;
   }

@@ -47,6 +47,8 @@ class AnswerRun {
   std::optional<StopReason> RunArguments(const SectionBegin& begin);
   // What begins a message of Harmony at a place of the last section's text.
   std::string BeginOfMessage(size_t at) const;
+  // Ends the reasoning; returns the text that does.
+  std::string EndOfReasoning();
   // Whether the answer goes on behind a call that was required.
   bool may_call_again() const;
   FinishReason ReasonOf(StopReason reason) const;

@@ -32,6 +32,8 @@ class AnswerSection {
   void Take(std::string_view text);
   // A token of the section, before its text, if log-probabilities are asked for.
   virtual void TakeToken(TokenLogProbability /*token*/) {}
+  // Each token is counted before its text.
+  virtual void CountToken() {}
 
   virtual SectionKind kind() const = 0;
   // Whether the constraint holds for the text.

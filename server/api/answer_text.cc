@@ -164,6 +164,7 @@ void AnswerText::TakeToken(const GeneratedToken& token, TextOutput& output) {
     section_->TakeToken(LogProbabilityOf(token, FirstCharacter(token.id, is_in_character)));
     num_characters_ += CountCharacters(text);
   }
+  section_->CountToken();
   output.Write(text);
 }
 

@@ -196,7 +196,9 @@ void ReadThinkingObject(const Engine& engine, const Fields& request, ChatRequest
   if (type != "enabled" && type != "disabled" && type != "adaptive") {
     RefuseField(thinking->PathOf("type"), R"(is not "enabled", "adaptive" or "disabled")");
   }
-  static_cast<void>(thinking->Integer("budget_tokens", 1));
+  if (const auto budget = thinking->Integer("budget_tokens", 1)) {
+    read.options.reasoning_budget = static_cast<size_t>(*budget);
+  }
   // Whether there is reasoning is then the template's choice.
   if (type == "adaptive") return;
   SetThinking(engine.chat_template(), type == "enabled", thinking->PathOf("type"), read);

@@ -52,6 +52,7 @@ ChatRequest ReadOpenAiChat(const Fields& request) {
   }
   read.options = ReadAnswerOptions(request);
   read.options.shape = ReadAnswerFormat(request);
+  ReadReasoningBudget(request, read.options);
   ReadLogProbabilities(request, read.options);
   ReadNumProbabilities(request, read.options);
   read.tools = ReadTools(request);

@@ -19,7 +19,7 @@ void FreeSection::Begin(size_t skipped_bytes) {
   fresh_answer_.clear();
   answer_bytes_ = 0;
   filter_.reset();
-  if (!setup_.tags.open.empty()) {
+  if (!setup_.tags.open.empty() && !has_ended_reasoning_) {
     filter_.emplace(setup_.tags, setup_.begins_in_reasoning && calls_.count() == 0,
                     [this](AnswerPart part, std::string_view text) {
                       if (part == AnswerPart::kReasoning) return listener_.OnText(part, text);
@@ -58,9 +58,19 @@ void FreeSection::TakeToken(TokenLogProbability token) {
   }
 }
 
+void FreeSection::CountToken() {
+  if (is_in_reasoning()) ++num_reasoning_tokens_;
+}
+
+bool FreeSection::is_over_budget() const {
+  const std::optional<size_t> budget = setup_.options.reasoning_budget;
+  return budget && is_in_reasoning() && num_reasoning_tokens_ >= *budget;
+}
+
 void FreeSection::TakeText(std::string_view text) {
   if (filter_) {
     filter_->Append(text);
+    if (is_over_budget()) return GoTo(SectionKind::kFree, taken_bytes());
   } else {
     KeepAnswer(text);
   }

@@ -16,7 +16,8 @@ namespace cria::server {
 
 // Text without a constraint: reasoning, an answer, and calls that the model writes of its own
 // accord. It ends where arguments of a call begin, or where the reasoning is over and the text must
-// match a schema or be a call.
+// match a schema or be a call. If the reasoning has as many tokens as it may have, another free
+// section follows.
 class FreeSection final : public AnswerSection {
  public:
   // All must outlive the object.
@@ -25,10 +26,13 @@ class FreeSection final : public AnswerSection {
 
   void Begin(size_t skipped_bytes) override;
   void TakeToken(TokenLogProbability token) override;
+  void CountToken() override;
   SectionKind kind() const override { return SectionKind::kFree; }
   // The text has no more tokens: passes on what was held back.
   void End();
 
+  // Sections that begin from now on have no reasoning.
+  void EndReasoning() { has_ended_reasoning_ = true; }
   bool is_in_reasoning() const { return filter_ && filter_->is_in_reasoning(); }
   // Whether the model has opened a call, behind which others write its name.
   bool is_opened() const {
@@ -55,6 +59,7 @@ class FreeSection final : public AnswerSection {
   bool TakeFoundCall(const ToolCall& call);
   void PassText(std::string_view text);
   void PassPart(AnswerPart part, std::string_view text);
+  bool is_over_budget() const;
   // Where the text behind the reasoning begins.
   size_t answer_begin() const { return taken_bytes() - answer_bytes_; }
 
@@ -63,7 +68,9 @@ class FreeSection final : public AnswerSection {
   AnswerCalls& calls_;
   AnswerListener& listener_;
   std::optional<ReasoningFilter> filter_;  // Nothing: there is no reasoning.
-  std::optional<HarmonyText> channels_;    // Nothing: the model has none.
+  size_t num_reasoning_tokens_ = 0;
+  bool has_ended_reasoning_ = false;
+  std::optional<HarmonyText> channels_;  // Nothing: the model has none.
   // Null: there are no tools. It reads all free sections of an answer.
   std::unique_ptr<CallFinder> finder_;
   std::string fresh_answer_;  // Passed on by the filter and not looked at yet.

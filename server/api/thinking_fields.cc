@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,6 +19,9 @@ constexpr std::string_view kEnableThinking = "enable_thinking";
 constexpr std::string_view kEffort = "reasoning_effort";
 constexpr std::array<std::string_view, 7> kEfforts = {"none", "minimal", "low", "medium",
                                                       "high", "xhigh",   "max"};
+constexpr std::array<std::string_view, 6> kBudgets = {
+    "reasoning_budget",      "reasoning_budget_tokens", "thinking_budget_tokens",
+    "thinking_token_budget", "thinking_budget",         "max_thinking_tokens"};
 constexpr std::array<std::string_view, 4> kOllamaLevels = {"low", "medium", "high", "max"};
 
 // Templates without levels have reasoning or none.
@@ -77,6 +82,13 @@ void ReadThinking(const ChatTemplate& chat_template, const Fields& fields, ChatR
     if (is_on && !chat_template.Reads(kEnableThinking)) {
       SetThinking(chat_template, *is_on, variables->PathOf(kEnableThinking), request);
     }
+  }
+}
+
+void ReadReasoningBudget(const Fields& fields, AnswerOptions& options) {
+  for (const std::string_view name : kBudgets) {
+    const auto budget = fields.Integer(name, -1, std::numeric_limits<int32_t>::max());
+    if (budget && *budget >= 0) options.reasoning_budget = static_cast<size_t>(*budget);
   }
 }
 

@@ -18,6 +18,9 @@ void SetThinking(const ChatTemplate& chat_template, bool is_on, const std::strin
 // `enable_thinking`, also in chat_template_kwargs, and OpenAI's `reasoning_effort`, also as
 // reasoning.effort. chat_template_kwargs must have been read.
 void ReadThinking(const ChatTemplate& chat_template, const Fields& fields, ChatRequest& request);
+// How many tokens of reasoning there may be, by the names that llama-server, vLLM and others have
+// for it; -1 is no limit.
+void ReadReasoningBudget(const Fields& fields, AnswerOptions& options);
 // ollama's `think`: true, false, "low", "medium", "high" or "max".
 void ReadOllamaThink(const ChatTemplate& chat_template, const Fields& fields, ChatRequest& request);
 

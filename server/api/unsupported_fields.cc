@@ -49,7 +49,6 @@ constexpr UnsupportedField kOpenAiFields[] = {
     {"logits_processors", "[[]]"},
     {"return_tokens_as_token_ids", "[false]"},
     {"return_token_ids", "[false]"},
-    {"thinking_token_budget", "[-1]"},
     {"guided_whitespace_pattern"},
     {"structural_tag"},
     {"vllm_xargs", "[{}]"},
@@ -65,8 +64,6 @@ constexpr UnsupportedField kOpenAiFields[] = {
     {"return_hidden_states", "[false]"},
     // Other APIs have these.
     {"thinking", "[]", "is not supported; use enable_thinking"},
-    {"thinking_budget", "[-1]"},
-    {"max_thinking_tokens", "[-1]"},
     // llama-server's.
     {"n_cmpl", "[1]", kUseChoices},
     {"n_indent", "[0]"},
@@ -79,9 +76,6 @@ constexpr UnsupportedField kOpenAiFields[] = {
     {"grammar_triggers", "[[]]"},
     {"preserved_tokens", "[[]]"},
     {"thinking_forced_open", "[false]"},
-    {"reasoning_budget", "[-1]"},
-    {"reasoning_budget_tokens", "[-1]"},
-    {"thinking_budget_tokens", "[-1]"},
     {"lora", "[[]]"},
     {"image_data", "[[]]", kOnlyText},
     {"multimodal_data", "[[]]", kOnlyText},
@@ -107,6 +101,9 @@ constexpr UnsupportedField kChatFields[] = {
 };
 
 constexpr UnsupportedField kCompletionFields[] = {
+    {"thinking_token_budget", "[-1]"},   {"thinking_budget", "[-1]"},
+    {"max_thinking_tokens", "[-1]"},     {"reasoning_budget", "[-1]"},
+    {"reasoning_budget_tokens", "[-1]"}, {"thinking_budget_tokens", "[-1]"},
     {"add_special_tokens", "[true]"},
 };
 

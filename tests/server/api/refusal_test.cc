@@ -123,6 +123,8 @@ TEST_F(RefusalTest, ChatFieldsByName) {
       {"reasoning_effort", "\"some\"", nullptr},
       {"reasoning", R"({"effort": 1})", "reasoning.effort"},
       {"enable_thinking", "1", nullptr},
+      {"reasoning_budget", "-2", nullptr},
+      {"thinking_token_budget", "\"x\"", nullptr},
       {"repeat_last_n", "-2", nullptr},
   };
   for (const RefusedField& tested : cases) {

@@ -50,7 +50,6 @@ TEST_F(UnsupportedFieldsTest, FieldsThatAreNotImplementedByName) {
                                    {"logits_processors", R"(["x"])", "[]"},
                                    {"return_tokens_as_token_ids", "true", "false"},
                                    {"return_token_ids", "true", "false"},
-                                   {"thinking_token_budget", "5", "-1"},
                                    {"guided_whitespace_pattern", "\"x\""},
                                    {"structural_tag", "{}"},
                                    {"vllm_xargs", R"({"a": 1})", "{}"},
@@ -64,8 +63,6 @@ TEST_F(UnsupportedFieldsTest, FieldsThatAreNotImplementedByName) {
                                    {"separate_reasoning", "false", "true"},
                                    {"return_hidden_states", "true", "false"},
                                    {"thinking", R"({"type": "disabled"})"},
-                                   {"thinking_budget", "5", "-1"},
-                                   {"max_thinking_tokens", "5", "-1"},
                                    {"n_cmpl", "2", "1"},
                                    {"n_indent", "2", "0"},
                                    {"t_max_prompt_ms", "5", "-1"},
@@ -77,9 +74,6 @@ TEST_F(UnsupportedFieldsTest, FieldsThatAreNotImplementedByName) {
                                    {"grammar_triggers", "[{}]", "[]"},
                                    {"preserved_tokens", R"(["x"])", "[]"},
                                    {"thinking_forced_open", "true", "false"},
-                                   {"reasoning_budget", "0", "-1"},
-                                   {"reasoning_budget_tokens", "0", "-1"},
-                                   {"thinking_budget_tokens", "0", "-1"},
                                    {"lora", R"([{"id": 0}])", "[]"},
                                    {"image_data", "[{}]", "[]"},
                                    {"multimodal_data", R"(["x"])", "[]"},
@@ -101,7 +95,11 @@ TEST_F(UnsupportedFieldsTest, FieldsThatAreNotImplementedByName) {
                                    {"documents", "[{}]", "[]"},
                                    {"echo", "true", "false"}};
   chat.insert(chat.end(), both.begin(), both.end());
-  std::vector<Unsupported> completion = {{"add_special_tokens", "false", "true"}};
+  std::vector<Unsupported> completion = {
+      {"add_special_tokens", "false", "true"}, {"thinking_token_budget", "5", "-1"},
+      {"thinking_budget", "5", "-1"},          {"max_thinking_tokens", "5", "-1"},
+      {"reasoning_budget", "0", "-1"},         {"reasoning_budget_tokens", "0", "-1"},
+      {"thinking_budget_tokens", "0", "-1"}};
   completion.insert(completion.end(), both.begin(), both.end());
   const auto expect = [&](const char* path, Json request, const std::string& where,
                           const std::vector<Unsupported>& fields) {
