@@ -111,7 +111,7 @@ def test_every_field_is_an_option() -> None:
     # The callbacks are arguments of Model, and the path is, too.
     assert set(_options.ModelOptions.__annotations__) == fields(_c_api.cria_model_options) - {
         "path", "on_progress", "on_notice", "callback_data"}
-    counts = {"num_stop_strings", "num_logit_bias"}
+    counts = {"num_stop_strings", "num_logit_bias", "num_dry_sequence_breakers", "dry_no_sequence_breakers"}
     assert set(_options.GenerationOptions.__annotations__) - set(_options.CONSTRAINTS) == fields(
         _c_api.cria_generation_options) - {"constraint_kind", "constraint", "constraint_bytes"} - counts
 

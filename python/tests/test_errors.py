@@ -36,7 +36,7 @@ def test_options_of_generating(model: cria.Model, options: Any, kind: Any, words
 @pytest.mark.parametrize("options, kind, words", [
     ({"num_threads": 1 << 20}, cria.UsageError, "num_threads"),
     ({"context_tokens": -5}, cria.UsageError, "context_tokens is -5"),
-    ({"kv_type": "int4"}, cria.UsageError, "kv_type is 'int4', which is none of 'f32', 'f16', 'int8'"),
+    ({"kv_type": "int4"}, cria.UsageError, "kv_type is 'int4', which is none of 'f32', 'f16', 'int8', 'model'"),
     ({"context": 5}, TypeError, "no option 'context': there are .*context_tokens"),
     ({"memory_limit_bytes": 1000}, cria.OutOfMemoryError, "needs"),
     ({"pack_folder": "a\0b"}, cria.UsageError, "zero byte"),

@@ -49,6 +49,18 @@ def test_results_count(model: cria.Model) -> None:
     assert model.chat(QUESTION, temperature=0).read().finish_reason == "end"
 
 
+def test_penalties_choose_other_tokens(model: cria.Model) -> None:
+    repeated = " ".join(["a baby llama"] * 8)
+    plain = model.complete(repeated, temperature=0, max_tokens=8).read().text
+    assert model.complete(repeated, temperature=0, max_tokens=8, frequency_penalty=100).read().text != plain
+    options: Dict[str, Any] = {"temperature": 0, "max_tokens": 8, "dry_multiplier": 100}
+    assert model.complete(repeated, **options, dry_sequence_breakers=[]).read().text != plain
+    # No repetition goes on behind a space.
+    assert model.complete(repeated, **options, dry_sequence_breakers=[" "]).read().text == plain
+    with pytest.raises(TypeError, match="sequence of strings"):
+        model.complete(repeated, dry_sequence_breakers="x").read()
+
+
 def test_stop_strings_end_a_text(model: cria.Model) -> None:
     result = model.chat(QUESTION, temperature=0, stop_strings=["xyz", "a baby"]).read()
     assert result.finish_reason == "string" and result.text == ANSWER[:ANSWER.index("a baby")]

@@ -22,6 +22,7 @@ CRIA_ERROR_INTERNAL = 9
 CRIA_KV_F32 = 0
 CRIA_KV_F16 = 1
 CRIA_KV_INT8 = 2
+CRIA_KV_MODEL = 3
 CRIA_PACK_ON_FIRST_USE = 0
 CRIA_PACK_NEVER = 1
 CRIA_WHEN_FULL_STOP = 0
@@ -107,7 +108,7 @@ class cria_model_options(_Versioned):
     max_constraints: int
     _defaults_ = {
         "descriptor": -1,
-        "kv_type": CRIA_KV_INT8,
+        "kv_type": CRIA_KV_MODEL,
         "packing": CRIA_PACK_ON_FIRST_USE,
     }
     _fields_ = [
@@ -206,6 +207,18 @@ class cria_generation_options(_Versioned):
     reserved: int
     constraint: Any
     constraint_bytes: int
+    presence_penalty: float
+    frequency_penalty: float
+    typical_p: float
+    xtc_probability: float
+    xtc_threshold: float
+    dry_multiplier: float
+    dry_base: float
+    dry_allowed_length: int
+    dry_penalty_last_n: int
+    dry_no_sequence_breakers: int
+    dry_sequence_breakers: Any
+    num_dry_sequence_breakers: int
     _defaults_ = {
         "when_full": CRIA_WHEN_FULL_STOP,
         "temperature": 0.8,
@@ -238,6 +251,18 @@ class cria_generation_options(_Versioned):
         ("reserved", c_int32),
         ("constraint", c_void_p),
         ("constraint_bytes", c_size_t),
+        ("presence_penalty", c_float),
+        ("frequency_penalty", c_float),
+        ("typical_p", c_float),
+        ("xtc_probability", c_float),
+        ("xtc_threshold", c_float),
+        ("dry_multiplier", c_float),
+        ("dry_base", c_float),
+        ("dry_allowed_length", c_uint32),
+        ("dry_penalty_last_n", c_uint32),
+        ("dry_no_sequence_breakers", c_int32),
+        ("dry_sequence_breakers", POINTER(cria_text)),
+        ("num_dry_sequence_breakers", c_size_t),
     ]
 
 

@@ -30,7 +30,7 @@ class ModelOptions(TypedDict, total=False):
     context_tokens: int
     # Tokens of a prompt that are read at once; 0: 128.
     chunk_tokens: int
-    # "f32", "f16" or "int8", the default.
+    # "f32", "f16", "int8", or "model", the default: int8, or f16 if the model file says so.
     kv_type: str
     # "on_first_use", or "never": fail with NotFoundError if weights are not packed.
     packing: str
@@ -56,10 +56,21 @@ class GenerationOptions(TypedDict, total=False):
     # 0: always the most likely token.
     temperature: float
     top_k: int
+    typical_p: float
     top_p: float
     min_p: float
+    xtc_probability: float
+    xtc_threshold: float
     repeat_penalty: float
+    presence_penalty: float
+    frequency_penalty: float
     repeat_last_n: int
+    dry_multiplier: float
+    dry_base: float
+    dry_allowed_length: int
+    dry_penalty_last_n: int
+    # An empty sequence: nothing ends a repetition.
+    dry_sequence_breakers: Sequence[str]
     keep_tokens: int
     # Whether complete() reads <|eot_id|> and the like in the prompt as the tokens that they name.
     parse_special: bool
@@ -73,7 +84,8 @@ class GenerationOptions(TypedDict, total=False):
     json: str
 
 
-KV_TYPES = {"f32": _c_api.CRIA_KV_F32, "f16": _c_api.CRIA_KV_F16, "int8": _c_api.CRIA_KV_INT8}
+KV_TYPES = {"f32": _c_api.CRIA_KV_F32, "f16": _c_api.CRIA_KV_F16, "int8": _c_api.CRIA_KV_INT8,
+            "model": _c_api.CRIA_KV_MODEL}
 PACKINGS = {"on_first_use": _c_api.CRIA_PACK_ON_FIRST_USE, "never": _c_api.CRIA_PACK_NEVER}
 WHEN_FULL = {"stop": _c_api.CRIA_WHEN_FULL_STOP, "shift": _c_api.CRIA_WHEN_FULL_SHIFT}
 JSON_KINDS = {"value": _c_api.CRIA_CONSTRAINT_JSON, "object": _c_api.CRIA_CONSTRAINT_JSON_OBJECT}
@@ -150,6 +162,17 @@ def _set_constraint(struct: Any, options: Mapping[str, Any], kept: Kept) -> None
         struct.constraint, struct.constraint_bytes = kept.text(encoded), len(encoded)
 
 
+def _texts(name: str, strings: Sequence[str], kept: Kept) -> Any:
+    """An array of cria_text."""
+    if isinstance(strings, str):
+        raise TypeError(f"{name} is {strings!r}: it must be a sequence of strings")
+    texts = kept.array(_c_api.cria_text, len(strings))
+    for element, string in zip(texts, strings):
+        encoded = string.encode()
+        element.text, element.text_bytes = kept.text(encoded), len(encoded)
+    return texts
+
+
 def generation_struct(options: Mapping[str, Any], kept: Kept) -> Any:
     """A cria_generation_options, whose texts and arrays `kept` keeps."""
     _check_names(options, GenerationOptions)
@@ -158,13 +181,10 @@ def generation_struct(options: Mapping[str, Any], kept: Kept) -> Any:
         if name == "when_full":
             struct.when_full = _choose(name, value, WHEN_FULL)
         elif name == "stop_strings":
-            if isinstance(value, str):
-                raise TypeError(f"stop_strings is {value!r}: it must be a sequence of strings")
-            strings = kept.array(_c_api.cria_text, len(value))
-            for element, string in zip(strings, value):
-                encoded = string.encode()
-                element.text, element.text_bytes = kept.text(encoded), len(encoded)
-            struct.stop_strings, struct.num_stop_strings = strings, len(value)
+            struct.stop_strings, struct.num_stop_strings = _texts(name, value, kept), len(value)
+        elif name == "dry_sequence_breakers":
+            struct.dry_sequence_breakers, struct.num_dry_sequence_breakers = _texts(name, value, kept), len(value)
+            struct.dry_no_sequence_breakers = int(len(value) == 0)
         elif name == "logit_bias":
             biases = kept.array(_c_api.cria_logit_bias, len(value))
             for element, (token, addend) in zip(biases, value.items()):
