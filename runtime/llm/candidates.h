@@ -47,8 +47,8 @@ class Candidates {
   void KeepTopP(float p);
   // Keeps those that are at least p times as likely as the most likely one.
   void KeepMinP(float p);
-  // Of those whose probability is at least the threshold, keeps only the least likely ("exclude top
-  // choices", p-e-w 2024).
+  // Keeps only the least likely one whose probability is at least the threshold, and all below it
+  // ("exclude top choices", p-e-w 2024).
   void ExcludeTop(float threshold);
 
   int32_t most_likely() const { return candidates_.front().id; }

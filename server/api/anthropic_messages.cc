@@ -121,7 +121,7 @@ class WholeMessage final : public MessageWriter {
 
   Json block_;          // The one that goes on, without its text.
   std::string text_;    // Its text.
-  std::string blocks_;  // Those before it, as JSON has them between brackets.
+  std::string blocks_;  // The blocks before it, as JSON has them between brackets.
 };
 
 class StreamedMessage final : public MessageWriter {

@@ -13,7 +13,7 @@ struct InfillName {
   int32_t InfillTokens::* token;
 };
 
-// Of Qwen, StarCoder, Granite, DeepSeek, CodeLlama, CodeGemma and GLM.
+// The names in vocabularies of Qwen, StarCoder, Granite, DeepSeek, CodeLlama, CodeGemma and GLM.
 constexpr std::array kInfillNames = std::to_array<InfillName>({
     {"<|fim_prefix|>", &InfillTokens::prefix},
     {"<fim_prefix>", &InfillTokens::prefix},
