@@ -57,7 +57,7 @@ void TurnInt8Keys(const KvCacheView& cache, const KvRowMove& move, const float* 
   const bool has_offsets = cache.key_offsets.middles != nullptr;
   const size_t old_position = move.position + move.distance;
   std::optional<PageOffsets> old_offsets, new_offsets;
-  float key[kMaxHeadDim], turned[kMaxHeadDim];
+  float key[kMaxHeadDim] = {}, turned[kMaxHeadDim] = {};
   for (size_t head = 0; head < cache.num_key_value_heads; ++head) {
     const size_t source = head * cache.num_rows() + move.source_row;
     const size_t target = head * cache.num_rows() + move.target_row;

@@ -116,12 +116,12 @@ std::vector<Case> Cases() {
 }
 
 // With dot products, the weights of int8 values are integers (ops/value_digits-inl.h). The largest
-// errors of these cases are below 3e-4 on Arm and 1.2e-4 on x86-64, where values deviate by 1;
+// errors of these cases are below 4e-4 on Arm and 1.2e-4 on x86-64, where values deviate by 1;
 // without the lower digits, they would be above 1e-2.
 double Tolerance(KvType type) {
   const bool has_integer_weights =
       SimdTargetName() == "NEON_DOTPROD" || SimdTargetName() == "AVX3_DL";
-  return type == KvType::kInt8 && has_integer_weights ? 3e-4 : 1e-5;
+  return type == KvType::kInt8 && has_integer_weights ? 4e-4 : 1e-5;
 }
 
 class AttentionTest : public testing::TestWithParam<Case> {};
