@@ -8,18 +8,18 @@
 namespace cria {
 namespace {
 
-using Tokens = std::vector<int32_t>;
+using TokenIds = std::vector<int32_t>;
 
-Tokens RandomTokens(size_t count, uint32_t seed) {
+TokenIds RandomTokens(size_t count, uint32_t seed) {
   std::mt19937 random(seed);
-  Tokens tokens(count);
+  TokenIds tokens(count);
   for (int32_t& token : tokens) token = static_cast<int32_t>(random() % 1000);
   return tokens;
 }
 
-Tokens Joined(std::initializer_list<Tokens> parts) {
-  Tokens all;
-  for (const Tokens& part : parts) all.insert(all.end(), part.begin(), part.end());
+TokenIds Joined(std::initializer_list<TokenIds> parts) {
+  TokenIds all;
+  for (const TokenIds& part : parts) all.insert(all.end(), part.begin(), part.end());
   return all;
 }
 
@@ -30,8 +30,8 @@ void Expect(const ChangedBeginning& found, size_t first, size_t end, size_t num_
 }
 
 TEST(ChangedBeginning, ATimeBeforeARestThatIsTheSame) {
-  const Tokens head = RandomTokens(20, 1), rest = RandomTokens(500, 2);
-  const Tokens earlier = Joined({head, {1001, 1002}, rest, RandomTokens(100, 3)});
+  const TokenIds head = RandomTokens(20, 1), rest = RandomTokens(500, 2);
+  const TokenIds earlier = Joined({head, {1001, 1002}, rest, RandomTokens(100, 3)});
   Expect(FindChangedBeginning(Joined({head, {1003, 1004}, rest}), 20, earlier), 20, 22, 500);
   // It has another length, and what follows the rest differs.
   Expect(FindChangedBeginning(Joined({head, {1003}, rest, {5, 6, 7}}), 20, earlier), 20, 21, 500);
@@ -40,14 +40,14 @@ TEST(ChangedBeginning, ATimeBeforeARestThatIsTheSame) {
 }
 
 TEST(ChangedBeginning, MessagesThatWereLeftOut) {
-  const Tokens head = RandomTokens(20, 1), rest = RandomTokens(500, 2);
-  const Tokens earlier = Joined({head, RandomTokens(300, 5), rest});
+  const TokenIds head = RandomTokens(20, 1), rest = RandomTokens(500, 2);
+  const TokenIds earlier = Joined({head, RandomTokens(300, 5), rest});
   Expect(FindChangedBeginning(Joined({head, rest}), 20, earlier), 20, 20, 500);
 }
 
 TEST(ChangedBeginning, OtherTextsAndShortRestsAreNone) {
-  const Tokens head = RandomTokens(20, 1), rest = RandomTokens(255, 2);
-  const Tokens earlier = Joined({head, {1001}, rest});
+  const TokenIds head = RandomTokens(20, 1), rest = RandomTokens(255, 2);
+  const TokenIds earlier = Joined({head, {1001}, rest});
   Expect(FindChangedBeginning(Joined({head, {1002}, rest}), 20, earlier), 0, 0, 0);
   Expect(FindChangedBeginning(RandomTokens(500, 6), 0, RandomTokens(500, 7)), 0, 0, 0);
   Expect(FindChangedBeginning(RandomTokens(500, 6), 0, {}), 0, 0, 0);
