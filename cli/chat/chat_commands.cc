@@ -7,7 +7,6 @@
 
 #include "cli/chat/chat_settings.h"
 #include "cli/chat/exported_chat.h"
-#include "cli/flags/generation_options.h"
 #include "cli/flags/nearest_name.h"
 #include "cli/input/prompt_source.h"
 #include "cli/input/text_file.h"
@@ -17,6 +16,7 @@
 #include "core/format_bytes.h"
 #include "core/platform.h"
 #include "core/utf8.h"
+#include "llm/random_seed.h"
 
 namespace cria::cli {
 

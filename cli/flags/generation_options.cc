@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
-#include <random>
 #include <utility>
 
 #include "cli/flags/escapes.h"
 #include "core/format.h"
+#include "llm/random_seed.h"
 
 namespace cria::cli {
 namespace {
@@ -101,8 +101,6 @@ void AddPenaltyOptions(CommandLine& command, SamplerOptions& options) {
 }
 
 }  // namespace
-
-uint64_t RandomSeed() { return std::random_device()(); }
 
 std::string LastNText(size_t value) {
   return value == SamplerOptions::kWholeContext ? "-1" : Format("{}", value);

@@ -16,9 +16,6 @@ namespace cria::cli {
 // the help: "Maximum number of tokens of an answer".
 void AddPredictOption(CommandLine& command, size_t& max_tokens, const std::string& help);
 
-// A random seed of 32 bits, so that the number is short enough to be typed.
-uint64_t RandomSeed();
-
 // How tokens are chosen. Without -s, and with -s -1, the seed is a random number, which the command
 // should print.
 void AddSamplerOptions(CommandLine& command, SamplerOptions& options);

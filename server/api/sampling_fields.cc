@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "core/format.h"
+#include "llm/random_seed.h"
 #include "server/api/request_error.h"
-#include "server/api/unique_id.h"
 #include "server/api/unsupported_fields.h"
 
 namespace cria::server {

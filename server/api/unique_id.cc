@@ -15,6 +15,4 @@ std::string UniqueId(size_t length) {
   return id;
 }
 
-uint32_t RandomSeed() { return std::random_device()(); }
-
 }  // namespace cria::server
