@@ -6,9 +6,9 @@
 
 namespace cria {
 
-// Where a prompt differs from an earlier text and then goes on as that one does, so that the rest
-// is computed again although it was in the cache: a time of day before all instructions, or
-// messages that were left out at the beginning.
+// A part of a prompt that is new, between a beginning and a rest that an earlier text has, too. The
+// rest is computed again, although it was in the cache, because keys and values depend on all
+// tokens before them. A time of day before all instructions is such a part.
 struct ChangedBeginning {
   size_t first = 0;  // Tokens [first, end) of the prompt differ.
   size_t end = 0;

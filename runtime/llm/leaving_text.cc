@@ -4,16 +4,18 @@
 
 namespace cria {
 
+bool LeavingText::is_being_written() const { return slot_ != nullptr && slot_->is_being_written; }
+
 bool LeavingText::Delays(SequenceSlots::Slot& slot, size_t num_kept) {
   if (store_ == nullptr || slot.num_exact < num_kept + kMinTokens) return false;
   // What other slots have, too, is not given up.
   if (slot.OwnTokens(slots_) < kMinTokens || !IsWanted(slot)) return false;
-  if (!is_written_) slot_ = &slot;
+  if (!is_being_written()) slot_ = &slot;
   return true;
 }
 
 void LeavingText::ChooseLongest() {
-  if (store_ == nullptr || is_written_) return;
+  if (store_ == nullptr || is_being_written()) return;
   slot_ = nullptr;
   for (SequenceSlots::Slot& slot : slots_) {
     if (!slot.is_idle() || !IsWanted(slot)) continue;
@@ -22,17 +24,19 @@ void LeavingText::ChooseLongest() {
 }
 
 void LeavingText::Forget() {
-  if (!is_written_) slot_ = nullptr;
+  if (!is_being_written()) slot_ = nullptr;
 }
 
 LeavingText::Text LeavingText::Begin() {
-  // Another session may have gone on from it.
-  if (is_waiting() && (!slot_->is_idle() || !IsWanted(*slot_))) slot_ = nullptr;
   if (!is_waiting()) return {};
+  // Another session may have gone on from it.
+  if (!slot_->is_idle() || !IsWanted(*slot_)) {
+    slot_ = nullptr;
+    return {};
+  }
   SequenceSlots::Slot& slot = *slot_;
   const size_t length = LengthOf(slot);
-  is_written_ = true;
-  slot.is_written = true;
+  slot.is_being_written = true;
   // A checkpoint cannot be read: what it keeps becomes what the sequence has.
   if (model_.sequences().has_checkpoints() && !slot.Truncate(length, model_)) {
     End();
@@ -42,10 +46,9 @@ LeavingText::Text LeavingText::Begin() {
 }
 
 void LeavingText::End() {
-  slot_->is_written = false;
+  slot_->is_being_written = false;
   slot_->is_stored = true;
   slot_ = nullptr;
-  is_written_ = false;
 }
 
 size_t LeavingText::LengthOf(const SequenceSlots::Slot& slot) const {

@@ -39,10 +39,10 @@ class LeavingText {
   void Forget();
 
   bool has_text() const { return slot_ != nullptr; }
-  // There is a text, and nobody writes it.
-  bool is_waiting() const { return slot_ != nullptr && !is_written_; }
-
-  bool is_written() const { return is_written_; }
+  // Whether a session is writing the text.
+  bool is_being_written() const;
+  // Whether there is a text that no session has begun to write.
+  bool is_waiting() const { return has_text() && !is_being_written(); }
 
   // Whoever calls this writes the text, if there is one, and then calls End.
   Text Begin();
@@ -57,7 +57,6 @@ class LeavingText {
   const std::span<SequenceSlots::Slot> slots_;
   PromptStore* store_ = nullptr;
   SequenceSlots::Slot* slot_ = nullptr;
-  bool is_written_ = false;
 };
 
 }  // namespace cria

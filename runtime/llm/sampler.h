@@ -70,7 +70,7 @@ class Sampler {
 
   // The most memory of one that has all tokens as candidates.
   static constexpr uint64_t MemoryBytes(size_t vocab_size, size_t context_tokens) {
-    // Both penalties may change the logits of all tokens of the context.
+    // The repetition penalties and DRY may change the logits of all tokens of the context.
     return Candidates::MemoryBytes(vocab_size) + vocab_size / 8 +
            2 * context_tokens * sizeof(ChangedLogit) +
            DryPenalty::MemoryBytes(vocab_size, context_tokens);

@@ -37,7 +37,7 @@ Result<size_t> Scheduler::Begin(Seat& seat, SequenceSlots::Request request,
   if (seat.holder_.is_active) {
     while (true) {
       // It cannot give up what is being written, and may need its room.
-      changed_.wait(lock, [this] { return !slots_.leaving().is_written(); });
+      changed_.wait(lock, [this] { return !slots_.leaving().is_being_written(); });
       AwaitModel(lock);
       CRIA_ASSIGN_OR_RETURN(const bool has_room, slots_.Admit(seat.holder_, request));
       if (has_room) return SequenceSlots::Tokens(seat.holder_).size();
@@ -91,8 +91,8 @@ void Scheduler::AdmitWaiting() {
     const Result<bool> admitted = slots_.Admit(waiting.seat.holder_, waiting.request);
     if (admitted && !*admitted) {
       if (!slots_.leaving().has_text()) return;
-      // It waits until a text is written. One who has waited for less time may find room meanwhile,
-      // and if nobody writes the text, one of those who wait does.
+      // This session waits until a text is written, by itself or by another one that waits.
+      // Sessions behind it may find room meanwhile.
       changed_.notify_all();
       next = &waiting.next;
       continue;

@@ -30,12 +30,12 @@ struct SequenceSlots::Slot {
   // The slot is worth so much more than its own tokens: what slots were worth that were given up
   // before its last use (GreedyDual, Young 1994).
   uint64_t base_worth = 0;
-  bool is_written = false;  // It is being written to a PromptStore: nobody may change it.
-  bool is_stored = false;   // It was, or that has failed, since its last token came.
+  bool is_being_written = false;  // To a PromptStore. Until that ends, it must not change.
+  bool is_stored = false;         // A store has it as it is now, or could not write it.
 
   bool is_active() const { return holder != nullptr && holder->is_active; }
   // Whether it may be given to others.
-  bool is_idle() const { return !is_active() && !is_written; }
+  bool is_idle() const { return !is_active() && !is_being_written; }
   void NoteUse(uint64_t use, uint64_t least_worth) {
     last_use = use;
     base_worth = least_worth;

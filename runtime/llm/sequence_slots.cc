@@ -84,7 +84,7 @@ bool SequenceSlots::AwaitsReading(const Holder& holder, const Request& request) 
 
 Result<bool> SequenceSlots::Admit(Holder& holder, const Request& request) {
   const auto wanted = request.tokens;
-  if (holder.slot != nullptr && holder.slot->is_written) return false;
+  if (holder.slot != nullptr && holder.slot->is_being_written) return false;
   if (!holder.is_active) {
     const auto num_active = std::ranges::count_if(slots_, &Slot::is_active);
     if (static_cast<size_t>(num_active) >= model_.max_sequences()) return false;

@@ -22,8 +22,8 @@ struct ApiOptions {
   // Called once, from any thread, when a client asks for a longer context than there is: it is
   // answered all the same.
   std::function<void(size_t wanted_tokens)> on_larger_context = nullptr;
-  // Called once, from any thread, when a prompt differs from an earlier one at its beginning and
-  // goes on as that one does.
+  // Called once, from any thread, when the rest of a prompt is computed again because only its
+  // beginning has changed.
   std::function<void(const ChangedBeginning& change)> on_changed_beginning = nullptr;
 };
 

@@ -94,7 +94,7 @@ TEST(DryPenaltyTest, AgreesWithTheDefinition) {
     ASSERT_TRUE(breakers);
     auto dry = DryPenalty::Create(options, ByteTokens(), kDryContext);
     ASSERT_TRUE(dry);
-    // The same object serves texts of all lengths, also longer ones than the context.
+    // One object serves texts of all lengths, even longer ones than the context.
     for (int i = 0; i < 20; ++i) {
       std::vector<int32_t> context(random() % 100);
       const uint32_t letters = 1 + random() % 3;
