@@ -29,87 +29,86 @@ class MetricsText {
   std::string text_;
 };
 
+double Number(uint64_t count) { return static_cast<double>(count); }
+double Number(const std::atomic<uint64_t>& count) {
+  return Number(count.load(std::memory_order_relaxed));
+}
+
 void AddWork(MetricsText& text, const ApiState& state) {
   const WorkQueue::Figures work = state.work.figures();
-  const auto number = [](uint64_t count) { return static_cast<double>(count); };
-  text.Gauge("requests_processing", "Requests that are being answered.", number(work.running));
-  text.Gauge("requests_waiting", "Requests in the queue.", number(work.waiting));
+  text.Gauge("requests_processing", "Requests that are being answered.", Number(work.running));
+  text.Gauge("requests_waiting", "Requests in the queue.", Number(work.waiting));
   text.Gauge("requests_waiting_max", "How many requests the queue holds.",
-             number(state.work.max_waiting()));
+             Number(state.work.max_waiting()));
   text.Counter("requests_accepted_total", "Requests that came into the queue.",
-               number(work.accepted));
+               Number(work.accepted));
   text.Counter("requests_refused_total", "Requests for which the queue was full.",
-               number(work.refused));
+               Number(work.refused));
   text.Counter("requests_abandoned_total", "Requests whose client left before their turn.",
-               number(work.abandoned));
+               Number(work.abandoned));
 }
 
 void AddAnswers(MetricsText& text, const Metrics& metrics) {
-  const auto number = [](const std::atomic<uint64_t>& count) {
-    return static_cast<double>(count.load(std::memory_order_relaxed));
-  };
-  text.Counter("answers_total", "Answers that came to their end.", number(metrics.answers));
+  text.Counter("answers_total", "Answers that came to their end.", Number(metrics.answers));
   text.Counter("answers_cancelled_total", "Answers whose client left.",
-               number(metrics.cancelled_answers));
+               Number(metrics.cancelled_answers));
   text.Counter("answers_failed_total", "Answers that failed in the server.",
-               number(metrics.failed_answers));
+               Number(metrics.failed_answers));
   text.Counter("prompt_tokens_total", "Tokens of prompts that were computed.",
-               number(metrics.prompt_tokens));
+               Number(metrics.prompt_tokens));
   text.Counter("prompt_tokens_cached_total", "Tokens of prompts that the KV cache had.",
-               number(metrics.cached_tokens));
+               Number(metrics.cached_tokens));
   text.Counter("prompt_seconds_total", "Time for prompts, with waiting for other answers.",
-               number(metrics.prompt_microseconds) / 1e6);
+               Number(metrics.prompt_microseconds) / 1e6);
   text.Counter("tokens_predicted_total", "Tokens that were generated.",
-               number(metrics.completion_tokens));
+               Number(metrics.completion_tokens));
   text.Counter("tokens_predicted_seconds_total", "Time for generating them.",
-               number(metrics.completion_microseconds) / 1e6);
+               Number(metrics.completion_microseconds) / 1e6);
   text.Counter("tokens_drafted_total", "Drafts that the model ran.",
-               number(metrics.drafted_tokens));
+               Number(metrics.drafted_tokens));
   text.Counter("tokens_drafted_accepted_total", "Drafts that were right.",
-               number(metrics.accepted_tokens));
+               Number(metrics.accepted_tokens));
 }
 
 void AddMemory(MetricsText& text, const ApiState& state) {
   const Engine& engine = state.engine;
-  const auto number = [](uint64_t count) { return static_cast<double>(count); };
   const auto pages = [&](size_t tokens) {
-    return number((tokens + kKvPageTokens - 1) / kKvPageTokens);
+    return Number((tokens + kKvPageTokens - 1) / kKvPageTokens);
   };
   const Scheduler::Stats stats = state.engine.scheduler().stats();
   const MemoryPlan& plan = engine.memory_plan();
   const platform::MemoryUsage usage = platform::ReadMemoryUsage();
   text.Gauge("kv_cache_tokens", "Tokens in the KV cache; those of two sequences count twice.",
-             number(stats.num_kept_tokens));
+             Number(stats.num_kept_tokens));
   text.Gauge("kv_cache_pages", "Pages of the KV cache.",
              pages(state.engine.decoder().cache_tokens()));
-  text.Gauge("kv_page_tokens", "Tokens of a page.", number(kKvPageTokens));
+  text.Gauge("kv_page_tokens", "Tokens of a page.", Number(kKvPageTokens));
   text.Counter("kv_cache_shared_tokens_total", "Tokens found in another sequence.",
-               number(stats.num_shared_tokens));
+               Number(stats.num_shared_tokens));
   text.Counter("prompt_tokens_repeated_total",
                "Tokens computed again because others before them had changed.",
-               number(stats.repeats.num_tokens));
+               Number(stats.repeats.num_tokens));
   text.Counter("kv_cache_stored_tokens_total", "Tokens read from the disk.",
-               number(stats.num_stored_tokens));
-  text.Gauge("memory_private_bytes", "Private memory.", number(usage.private_bytes));
+               Number(stats.num_stored_tokens));
+  text.Gauge("memory_private_bytes", "Private memory.", Number(usage.private_bytes));
   text.Gauge("memory_private_planned_bytes", "Private memory by the plan.",
-             number(plan.private_bytes()));
-  text.Gauge("memory_mapped_bytes", "Resident pages of files.", number(usage.file_mapped_bytes));
+             Number(plan.private_bytes()));
+  text.Gauge("memory_mapped_bytes", "Resident pages of files.", Number(usage.file_mapped_bytes));
   text.Gauge("memory_mapped_planned_bytes", "Resident pages of files by the plan.",
-             number(plan.mapped_bytes()));
+             Number(plan.mapped_bytes()));
 }
 
 void AddPrompts(MetricsText& text, const PromptFiles& prompts) {
   const PromptFiles::Figures figures = prompts.figures();
-  const auto number = [](uint64_t count) { return static_cast<double>(count); };
-  text.Gauge("prompt_files", "Prompts on the disk.", number(figures.num_files));
-  text.Gauge("prompt_files_bytes", "Bytes of their files.", number(figures.bytes));
-  text.Gauge("prompt_files_max_bytes", "How many bytes they may have.", number(figures.max_bytes));
+  text.Gauge("prompt_files", "Prompts on the disk.", Number(figures.num_files));
+  text.Gauge("prompt_files_bytes", "Bytes of their files.", Number(figures.bytes));
+  text.Gauge("prompt_files_max_bytes", "How many bytes they may have.", Number(figures.max_bytes));
   text.Counter("prompt_files_read_total", "Prompts that were read from the disk.",
-               number(figures.files_read));
+               Number(figures.files_read));
   text.Counter("prompt_files_written_total", "Prompts that were written.",
-               number(figures.files_written));
+               Number(figures.files_written));
   text.Counter("prompt_files_refused_total", "Files of prompts that were of no use.",
-               number(figures.files_refused));
+               Number(figures.files_refused));
 }
 
 }  // namespace

@@ -299,7 +299,7 @@ TEST_F(ChatPathTest, EveryStepOfTheSamplerCanBeAskedFor) {
     const Json fields = Json::parse(changes);
     const std::string text = ask(fields);
     EXPECT_NE(text, plain) << changes;
-    // The same request has the same answer.
+    // A request that is repeated has the same answer.
     EXPECT_EQ(ask(fields), text) << changes;
   }
   for (const char* const neutral :
