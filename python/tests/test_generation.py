@@ -50,16 +50,20 @@ def test_results_count(model: cria.Model) -> None:
 
 
 def test_penalties_choose_other_tokens(model: cria.Model) -> None:
-    repeated = " ".join(["a baby llama"] * 8)
-    plain = model.complete(repeated, temperature=0, max_tokens=8).read().text
-    assert model.complete(repeated, temperature=0, max_tokens=8, frequency_penalty=100).read().text != plain
-    for breakers in ([], [" "]):
-        options: Dict[str, Any] = {"dry_multiplier": 1, "dry_sequence_breakers": breakers}
-        assert model.complete(repeated, temperature=0, max_tokens=8, **options).read().generated_tokens > 0
+    # The demo model goes on with what it has said before.
+    beginning = "Hello! I am"
+    prompt = f"{beginning}{model.complete(beginning, temperature=0, max_tokens=12).read().text} {beginning}"
+    options: Dict[str, Any] = {"temperature": 0, "max_tokens": 8}
+    plain = model.complete(prompt, **options).read().text
+    assert model.complete(prompt, **options, frequency_penalty=100).read().text != plain
+    options["dry_multiplier"] = 100
+    assert model.complete(prompt, **options, dry_sequence_breakers=[]).read().text != plain
+    # No repetition goes on behind a space.
+    assert model.complete(prompt, **options, dry_sequence_breakers=[" "]).read().text == plain
     with pytest.raises(cria.UsageError, match="dry_multiplier"):
-        model.complete(repeated, dry_multiplier=-1).read()
+        model.complete(prompt, dry_multiplier=-1).read()
     with pytest.raises(TypeError, match="sequence of strings"):
-        model.complete(repeated, dry_sequence_breakers="x").read()
+        model.complete(prompt, dry_sequence_breakers="x").read()
 
 
 def test_stop_strings_end_a_text(model: cria.Model) -> None:

@@ -98,9 +98,10 @@ double ShareOfRowsWithin(float tolerance, const std::vector<float>& rows,
 
 // The bounds are about those of DecoderOfEveryKind, but Phi3Longrope with int4 differs by 0.62. In
 // a mixture, a small error can choose another expert, whose output has nothing to do with the first
-// one's, so that only most rows are near. A convolution multiplies three numbers that each have an
-// error, so that a few rows differ by more. What linear attention reads is normalized, however
-// small it is: in a random model, a small error can turn it around.
+// one's, so that only most rows are near: of Gemma 4 with experts and an int8 cache, 35 of 48 on
+// AVX2. A convolution multiplies three numbers that each have an error, so that a few rows differ
+// by more. What linear attention reads is normalized, however small it is: in a random model, a
+// small error can turn it around.
 TEST_P(FamiliesBesideTheReference, QuantizedIsNearTheReference) {
   const std::vector<float> expected = Expected(kContext);
   const float largest = LargestMagnitude(expected);
