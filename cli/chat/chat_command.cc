@@ -93,8 +93,8 @@ Result<LoadedChat> LoadChat(const ChatOptions& options, std::vector<ChatMessage>
   return loaded;
 }
 
-// Goes on with another model. After a failure, the chat is that of the model before; without one,
-// that could not be loaded again, either.
+// Goes on with another model. After a failure, `loaded` has the model before, or no chat if that
+// cannot be loaded again.
 Status ChangeModel(const std::string& name, bool agrees, LoadedChat& loaded) {
   ChatOptions options = loaded.chat->options();
   CRIA_ASSIGN_OR_RETURN(const std::string path, GetModel({name, agrees}, options.engine));
@@ -117,9 +117,10 @@ Status ChangeModel(const std::string& name, bool agrees, LoadedChat& loaded) {
 }
 
 Status ChatTyped(const InteractiveOptions& options, bool agrees, LoadedChat& loaded) {
+  std::string files;
   while (true) {
     CRIA_ASSIGN_OR_RETURN(const std::optional<std::string> name,
-                          ChatAtTerminal(*loaded.chat, options));
+                          ChatAtTerminal(*loaded.chat, options, files));
     if (!name) return {};
     const Status changed = ChangeModel(*name, agrees, loaded);
     if (changed) continue;

@@ -14,8 +14,9 @@ namespace cria::cli {
 // on standard error, so that standard output has only answers.
 class ChatCommands {
  public:
-  // `chat` must outlive this object.
-  explicit ChatCommands(Chat& chat) : chat_(chat) {}
+  // `chat` and `files` must outlive this object. /read appends to `files` what goes before the next
+  // message; it is the caller's, because it outlives a change of the model.
+  ChatCommands(Chat& chat, std::string& files) : chat_(chat), files_(files) {}
 
   // Whether the text is meant as a command: it is one line that begins with a slash.
   static bool IsCommand(std::string_view text);
@@ -26,7 +27,7 @@ class ChatCommands {
   // All commands that begin like this, and after "/set " all options.
   static std::vector<std::string> Complete(std::string_view beginning);
 
-  // What the model is asked: the files that /read has read since the last message, and this one.
+  // What the model is asked: the files that /read has read since the last message, and `message`.
   std::string WithFiles(std::string message);
   // After kOtherModel: what the user called the model.
   const std::string& model_name() const { return model_name_; }
@@ -43,7 +44,7 @@ class ChatCommands {
   void ShowTokens() const;
 
   Chat& chat_;
-  std::string files_;
+  std::string& files_;
   std::string model_name_;
 };
 

@@ -73,7 +73,8 @@ class InterruptsIgnored {
 
 }  // namespace
 
-Result<std::optional<std::string>> ChatAtTerminal(Chat& chat, const InteractiveOptions& options) {
+Result<std::optional<std::string>> ChatAtTerminal(Chat& chat, const InteractiveOptions& options,
+                                                  std::string& files) {
   const InterruptsIgnored interrupts_ignored;
   LineEditor editor(ChatCommands::Complete);
   if (options.keep_history) {
@@ -81,7 +82,7 @@ Result<std::optional<std::string>> ChatAtTerminal(Chat& chat, const InteractiveO
     if (!kept) PrintError(kept.error(), "; what is typed is not kept, as with --no-history");
   }
   MessageReader reader(editor, PromptBound(chat.engine()));
-  ChatCommands commands(chat);
+  ChatCommands commands(chat, files);
   while (const std::optional<std::string> text = reader.Next()) {
     if (text->find_first_not_of(" \t\n") == text->npos) continue;
     if (!ChatCommands::IsCommand(*text)) {

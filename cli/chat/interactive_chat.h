@@ -15,7 +15,8 @@ struct InteractiveOptions {
 };
 
 // Answers messages that a user types at the terminal, and runs commands, until the user leaves or
-// wants another model, whose name is then the result.
-Result<std::optional<std::string>> ChatAtTerminal(Chat& chat, const InteractiveOptions& options);
+// wants another model, whose name is then the result. `files` go before the next message.
+Result<std::optional<std::string>> ChatAtTerminal(Chat& chat, const InteractiveOptions& options,
+                                                  std::string& files);
 
 }  // namespace cria::cli

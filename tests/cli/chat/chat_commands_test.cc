@@ -154,6 +154,9 @@ TEST_F(ChatCommands, AnotherModelGoesOnWithTheConversation) {
   chat.Type("/model " + none + kEnter);
   ASSERT_TRUE(chat.WaitFor("none.cria: ", 2)) << chat.Screen();
   ASSERT_TRUE(chat.WaitFor("\n>", 5)) << chat.Screen();
+  const std::string note = folder_.path() / "note.txt";
+  support::WriteFile(note, "a note about llamas");
+  Ask(chat, "/read " + note + kEnter);
   Ask(chat, "/model " + path + kEnter);
   EXPECT_THAT(chat.Screen(), Not(HasSubstr("other.cria)")));
   Ask(chat, "/model\r");
@@ -164,6 +167,7 @@ TEST_F(ChatCommands, AnotherModelGoesOnWithTheConversation) {
   Ask(chat, "Hello! Who are you?\r");
   Ask(chat, "/tokens\r");
   EXPECT_THAT(chat.Screen(), HasSubstr("5 messages take"));
+  EXPECT_TRUE(IsInMessages(chat, "a note about llamas\n\nHello! Who are you?"));
 }
 
 TEST_F(ChatCommands, AConversationIsSavedAndGoesOn) {
