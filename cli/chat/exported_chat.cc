@@ -1,28 +1,25 @@
 #include "cli/chat/exported_chat.h"
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "core/format.h"
 #include "core/output_file.h"
+#include "messages/json_text.h"
 
 namespace cria::cli {
 namespace {
 
-std::string Quoted(const std::string& text) {
-  using Json = nlohmann::ordered_json;
-  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 std::string AsJson(std::span<const ChatMessage> messages) {
   std::string list;
   for (const ChatMessage& message : messages) {
+    // Copied as text, numbers keep all their digits.
     std::string more = message.fields;
     if (more.starts_with('{')) more.erase(0, 1);
     if (more.ends_with('}')) more.pop_back();
-    list += Format("{}  {{\"role\": {}, \"content\": {}{}{}}}", list.empty() ? "" : ",\n",
-                   Quoted(message.role), Quoted(message.content), more.empty() ? "" : ", ", more);
+    list +=
+        Format("{}  {{\"role\": {}, \"content\": {}{}{}}}", list.empty() ? "" : ",\n",
+               WriteJson(message.role), WriteJson(message.content), more.empty() ? "" : ", ", more);
   }
   return Format("[\n{}\n]\n", list);
 }
