@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <utility>
@@ -28,10 +29,12 @@ constexpr size_t kLeastTokens = 64;
 constexpr size_t kPositionStep = 4;
 constexpr size_t kTextBytes = 8192;
 
-using Rows = std::vector<std::vector<float>>;
+using VisitPosition = std::function<void(std::span<const float> logits)>;
 
-// The logits of one position of kPositionStep; none if the text has too few tokens.
-Result<Rows> LogitsWith(KvType type, const platform::File& model, size_t num_threads) {
+// Calls `visit` with the logits of one position of kPositionStep; never if the text has too few
+// tokens.
+Status VisitLogitsWith(KvType type, const platform::File& model, size_t num_threads,
+                       const VisitPosition& visit) {
   CRIA_ASSIGN_OR_RETURN(platform::File file, model.Duplicate());
   CRIA_ASSIGN_OR_RETURN(
       const std::unique_ptr<Engine> engine,
@@ -43,30 +46,30 @@ Result<Rows> LogitsWith(KvType type, const platform::File& model, size_t num_thr
       engine->tokenizer().Encode(ShippedText().substr(0, kTextBytes), {.parse_special = false}));
   Decoder& decoder = engine->decoder();
   const size_t length = std::min({ids.size(), decoder.context_tokens(), kTokens});
-  if (length < kLeastTokens) return Rows();
+  if (length < kLeastTokens) return {};
   CRIA_ASSIGN_OR_RETURN(const OpenSequence sequence,
                         OpenSequence::Create(decoder.sequences(), length));
   const ModelSequence sequences[] = {{&decoder, sequence.id()}};
-  Rows rows;
-  rows.reserve(length / kPositionStep);
-  CRIA_RETURN_IF_ERROR(
-      ForwardRows(sequences, std::span(ids).first(length), 0, length,
-                  [&](size_t row, std::span<const std::span<const float>> logits) -> Status {
-                    if (row % kPositionStep == kPositionStep - 1) {
-                      rows.emplace_back(logits[0].begin(), logits[0].end());
-                    }
-                    return {};
-                  }));
-  return rows;
+  return ForwardRows(sequences, std::span(ids).first(length), 0, length,
+                     [&](size_t row, std::span<const std::span<const float>> logits) -> Status {
+                       if (row % kPositionStep == kPositionStep - 1) visit(logits[0]);
+                       return {};
+                     });
 }
 
 Result<CacheCheck> Measure(const platform::File& model, size_t num_threads) {
-  CRIA_ASSIGN_OR_RETURN(const Rows exact, LogitsWith(KvType::kF32, model, num_threads));
+  std::vector<std::vector<float>> exact;
+  exact.reserve(kTokens / kPositionStep);
+  CRIA_RETURN_IF_ERROR(VisitLogitsWith(
+      KvType::kF32, model, num_threads,
+      [&](std::span<const float> logits) { exact.emplace_back(logits.begin(), logits.end()); }));
   CacheCheck check = {.num_positions = exact.size()};
   const auto divergence_of = [&](KvType type) -> Result<double> {
-    CRIA_ASSIGN_OR_RETURN(const Rows rows, LogitsWith(type, model, num_threads));
     LogitComparison comparison;
-    for (size_t i = 0; i < rows.size(); ++i) AddPosition(exact[i], rows[i], comparison);
+    CRIA_RETURN_IF_ERROR(
+        VisitLogitsWith(type, model, num_threads, [&](std::span<const float> logits) {
+          AddPosition(exact[comparison.num_positions], logits, comparison);
+        }));
     return comparison.mean_divergence();
   };
   if (check.num_positions == 0) return check;

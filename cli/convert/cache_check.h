@@ -30,8 +30,8 @@ struct CacheCheck {
 };
 
 // Runs the first tokens of the text that ships with the converter through the model, with each type
-// of cache by turns: at a time, only one engine is loaded. Of the logits with f32, those of some
-// positions are kept.
+// of cache by turns: at a time, only one engine is loaded. It keeps the logits of the measured
+// positions with f32, and compares the others when they are computed.
 CacheCheck CheckCache(const platform::File& model, size_t num_threads);
 
 // What users are told; empty if the cache is in int8, as most are.
