@@ -393,20 +393,12 @@ std::vector<std::byte> BuildMetadata(const ModelDescription& description, const 
   const auto required_features = builder.CreateVector(features);
   const auto section_table = builder.CreateVector(sections);
   const auto tensor_table = builder.CreateVector(tensors);
-  schema::ModelBuilder model(builder);
-  // In the order of schema::CreateModel, so that files keep their bytes.
-  model.add_tensors(tensor_table);
-  model.add_sections(section_table);
-  model.add_stop_token_ids(stop_token_ids);
-  model.add_chat_template(chat_template);
-  model.add_tokenizer(tokenizer);
-  model.add_config(config);
-  model.add_required_features(required_features);
-  model.add_name(name);
-  model.add_producer(producer);
-  // Written only if needed, as above.
-  if (description.prefers_f16_cache) model.add_f16_cache(true);
-  builder.Finish(model.Finish(), schema::ModelIdentifier());
+  // f16_cache is written only if it is true, as above; the other fields are references.
+  builder.ForceDefaults(false);
+  builder.Finish(schema::CreateModel(builder, producer, name, required_features, config, tokenizer,
+                                     chat_template, stop_token_ids, section_table, tensor_table,
+                                     description.prefers_f16_cache),
+                 schema::ModelIdentifier());
   const auto bytes = std::as_bytes(std::span(builder.GetBufferPointer(), builder.GetSize()));
   return {bytes.begin(), bytes.end()};
 }
