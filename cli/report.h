@@ -41,7 +41,8 @@ void PrintJson(const nlohmann::ordered_json& object);
 // One line with the memory that the process uses now and the planned memory.
 std::string MemoryUsageLine(const MemoryPlan& plan);
 
-// "processor: 48.3 °C, 2400 MHz, slowed down", as far as the system says it; "" if it says nothing.
+// "processor: 48.3 °C, 2400 MHz, slowed down now", as far as the system says it; "" if it says
+// nothing.
 std::string ProcessorLine(const platform::ProcessorState& state);
 
 // "1 thread", "2 threads".

@@ -23,7 +23,7 @@ struct SupportedOuterModel {
   std::string_view text_architecture;  // Empty: that of another family, as its model_type says.
 };
 
-// The families and models, in the order of the tables that the reader of config.json searches.
+// These functions keep the order of the tables that the reader of config.json searches.
 std::vector<SupportedFamily> SupportedFamilies();
 std::vector<SupportedOuterModel> SupportedOuterModels();
 

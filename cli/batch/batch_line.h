@@ -29,8 +29,9 @@ struct BatchLine {
 // to the server: max_tokens (0: no limit), temperature, top_p, top_k, min_p, typical_p,
 // repeat_penalty, presence_penalty, frequency_penalty, xtc_probability, xtc_threshold,
 // dry_multiplier, dry_base, dry_allowed_length, seed, stop, json_schema, response_format, and an
-// id. Numbers must be 0 or more, but for presence_penalty and frequency_penalty. `defaults` has
-// what the line does not say. Fails with kInvalidFile if something is wrong or not known.
+// id. Numbers must be 0 or more, but for the seed, presence_penalty and frequency_penalty;
+// dry_base must be 1 or more. `defaults` has what the line does not say. Fails with kInvalidFile if
+// something is wrong or not known.
 Result<BatchLine> ReadBatchLine(std::string_view text, const BatchLine& defaults,
                                 const ChatTemplate& chat_template);
 
