@@ -23,10 +23,10 @@ static_assert(sizeof(cria_generation_options) ==
 static_assert(kFirstVersionBytes<cria_generation_options> ==
               offsetof(cria_generation_options, stop_strings));
 // And so do those of the third and the fourth.
-static_assert(offsetof(cria_generation_options, presence_penalty) ==
-              offsetof(cria_generation_options, constraint_bytes) + sizeof(size_t));
 static_assert(offsetof(cria_generation_options, constraint_kind) ==
               offsetof(cria_generation_options, num_logit_bias) + sizeof(size_t));
+static_assert(offsetof(cria_generation_options, presence_penalty) ==
+              offsetof(cria_generation_options, constraint_bytes) + sizeof(size_t));
 
 Result<WhenFull> ToWhenFull(int32_t when_full) {
   if (when_full == CRIA_WHEN_FULL_STOP) return WhenFull::kStop;
@@ -35,7 +35,7 @@ Result<WhenFull> ToWhenFull(int32_t when_full) {
               Format("when_full is {}, which is not one of CRIA_WHEN_FULL_...", when_full));
 }
 
-// `name` is that of the array, `item` that of one of its texts.
+// In errors, the array is called `name` and one of its texts `item`.
 Result<std::vector<std::string>> ReadTexts(const cria_text* texts, size_t count, const char* name,
                                            const char* item) {
   CRIA_ASSIGN_OR_RETURN(const std::span<const cria_text> given, ReadArray(texts, count, name));

@@ -80,7 +80,7 @@ void Candidates::KeepTypical(float p) {
     // The logit may be minus infinity.
     if (candidate.weight > 0.0f) weighted += candidate.weight * (candidate.logit - best);
   }
-  // The logit whose information is the entropy.
+  // A token with this logit would have the entropy as its information.
   const float typical = best + weighted / total;
   std::ranges::sort(candidates_, [typical](const Candidate& a, const Candidate& b) {
     const float a_shift = std::abs(a.logit - typical);

@@ -22,7 +22,7 @@ struct TokenMask {
 };
 
 // The tokens among which a sampler chooses, the most likely first; of equal ones, the lower id.
-// Each step leaves at least one.
+// Each step leaves at least one token.
 class Candidates {
   struct Candidate {
     float logit;
@@ -31,28 +31,29 @@ class Candidates {
   };
 
  public:
-  // Has at most so many.
+  // There will be at most `max_count` tokens.
   explicit Candidates(size_t max_count);
 
   static constexpr uint64_t MemoryBytes(size_t max_count) { return max_count * sizeof(Candidate); }
 
-  // The most likely tokens of `logits`, [vocab_size], that may be chosen. Returns whether there is
-  // one whose logit is finite; the other steps need that.
+  // Begins with the most likely tokens of `logits`, [vocab_size], that `mask` allows; null allows
+  // all. Returns false if no logit of these is finite; then no other step may follow.
   bool Select(std::span<const float> logits, const TokenMask* mask);
 
-  // Keeps those whose information is nearest to the entropy, until their probabilities are more
-  // than p together (locally typical sampling, Meister et al. 2022).
+  // Keeps the tokens whose information is nearest to the entropy, until the sum of their
+  // probabilities is above p (locally typical sampling, Meister et al. 2022).
   void KeepTypical(float p);
-  // Keeps the most likely whose probabilities reach p together (Holtzman et al. 2020).
+  // Keeps the most likely tokens until the sum of their probabilities is at least p (Holtzman et
+  // al. 2020).
   void KeepTopP(float p);
-  // Keeps those that are at least p times as likely as the most likely one.
+  // Keeps the tokens that are at least p times as likely as the most likely one.
   void KeepMinP(float p);
-  // Keeps only the least likely one whose probability is at least the threshold, and all below it
-  // ("exclude top choices", p-e-w 2024).
+  // Removes the tokens whose probability is at least the threshold, except for the least likely one
+  // of them ("exclude top choices", p-e-w 2024).
   void ExcludeTop(float threshold);
 
   int32_t most_likely() const { return candidates_.front().id; }
-  // Draws one at this temperature, which is above 0, by 64 random bits.
+  // Draws a token at this temperature, which must be above 0, by 64 random bits.
   int32_t Draw(float temperature, uint64_t random);
 
  private:

@@ -11,7 +11,7 @@ ChangedBeginning FindChangedBeginning(std::span<const int32_t> tokens, size_t nu
                                       std::span<const int32_t> earlier) {
   constexpr size_t kMinSame = 256;
   constexpr size_t kPartTokens = 32;
-  // Where the parts are. What has changed is usually shorter than the least of these.
+  // How far the parts are behind the common tokens; the change is usually shorter than the first.
   constexpr std::array<size_t, 3> kDistances = {64, 256, 1024};
   ChangedBeginning found;
   for (const size_t distance : kDistances) {

@@ -12,8 +12,9 @@
 
 namespace cria {
 
-// Texts at which repetitions end, as sequences of tokens, as llama.cpp finds them: a token that has
-// the whole text, or a token that ends with its beginning, followed by the tokens of its rest.
+// Finds texts at which repetitions end, by llama.cpp's rule: a breaker is a token that contains the
+// whole text, or a token that ends with the text's beginning and is followed by the tokens of the
+// text's rest.
 class DryBreakers {
   using Tail = std::vector<int32_t>;
   struct Sequence {
@@ -24,7 +25,7 @@ class DryBreakers {
  public:
   static constexpr size_t kMaxTexts = 16;
   static constexpr size_t kMaxTextBytes = 40;
-  // Sequences of several tokens.
+  // How many breakers may have several tokens.
   static constexpr size_t kMaxSequences = 8192;
   // Longer rests are cut off.
   static constexpr size_t kMaxTailTokens = 20;
@@ -38,14 +39,14 @@ class DryBreakers {
            kMaxTexts * kMaxTextBytes * (sizeof(Tail) + kMaxTailTokens * sizeof(int32_t));
   }
 
-  // Whether the token alone has one of the texts.
+  // Whether the token alone contains one of the texts.
   bool IsBreaker(int32_t token) const;
-  // How many of the newest tokens are behind the last breaker; all of them if there is none.
+  // Returns how many of the tokens are behind the last breaker: all if there is none.
   size_t CountBehind(std::span<const int32_t> tokens) const;
 
  private:
   void Add(std::string_view piece, int32_t id, std::string_view text, size_t first_tail);
-  // The length of the longest sequence that is in `tokens` and begins with the token at `at`; 0 if
+  // Returns the length of the longest breaker in `tokens` that begins with the token at `at`; 0 if
   // there is none.
   size_t LengthAt(std::span<const int32_t> tokens, size_t at) const;
 

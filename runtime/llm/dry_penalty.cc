@@ -31,7 +31,7 @@ DryPenalty::DryPenalty(const DryOptions& options, DryBreakers breakers, size_t m
 }
 
 std::span<const DryPenalty::Repetition> DryPenalty::Find(std::span<const int32_t> context) {
-  const std::span<const int32_t> tokens = context.last(std::min(context.size(), max_tokens()));
+  const std::span<const int32_t> tokens = context.last(std::min(context.size(), max_tokens_));
   if (tokens.size() <= allowed_length_) return {};
   const size_t most = breakers_.CountBehind(tokens);
   if (most < allowed_length_) return {};
@@ -75,7 +75,7 @@ void DryPenalty::CountRepeated(std::span<const int32_t> tokens, size_t most) {
 }
 
 float DryPenalty::PenaltyOf(uint32_t length) const {
-  // A logit stays finite.
+  // A logit from which this is subtracted stays finite.
   constexpr double kMost = 1e30;
   const double exponent = static_cast<double>(length) - static_cast<double>(allowed_length_);
   return static_cast<float>(

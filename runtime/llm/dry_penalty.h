@@ -18,7 +18,7 @@ struct DryOptions {
   float multiplier = 0.0f;    // 0: there is no penalty.
   float base = 1.75f;         // At least 1.
   size_t allowed_length = 2;  // Shorter repetitions are not penalized.
-  // How many tokens are searched for repetitions.
+  // How many of the newest tokens are searched for repetitions.
   size_t last_n = std::numeric_limits<size_t>::max();
   // Texts that no repetition contains; unset: kDryBreakers.
   std::optional<std::vector<std::string>> sequence_breakers;
@@ -29,8 +29,8 @@ struct DryOptions {
 // The texts that DryOptions has unless others are given.
 std::span<const std::string> DefaultDryBreakers();
 
-// Finds tokens that would make a repetition longer. If the newest tokens of a context, n of them
-// and n >= allowed_length, were there before, the token that followed them gets a penalty of
+// Finds tokens that would make a repetition longer. If the newest n tokens of a context, with
+// n >= allowed_length, occurred before, the token that followed them there has a penalty of
 // multiplier * base^(n - allowed_length).
 class DryPenalty {
   struct Repetition {
@@ -47,11 +47,11 @@ class DryPenalty {
     return DryBreakers::MemoryBytes(vocab_size) + context_tokens * sizeof(Repetition);
   }
 
+  // How many tokens are searched at most.
   size_t max_tokens() const { return max_tokens_; }
 
-  // Calls `penalize` with each token that has a penalty, and the penalty. `context` may be longer
-  // than `context_tokens`, whose last ones are then searched. Takes time in proportion to the
-  // tokens that are searched; allocates nothing.
+  // Calls `penalize` with each token that has a penalty, and the penalty. Searches the last
+  // max_tokens() of `context`. Allocates nothing.
   template <typename Penalize>
   void ForEach(std::span<const int32_t> context, const Penalize& penalize) {
     for (const Repetition& repetition : Find(context)) {
@@ -62,10 +62,11 @@ class DryPenalty {
  private:
   DryPenalty(const DryOptions& options, DryBreakers breakers, size_t max_tokens);
 
-  // The longest repetition that each token goes on with, as far as it has a penalty.
+  // Returns the tokens that have a penalty, each once, with the longest repetition that it would
+  // continue.
   std::span<const Repetition> Find(std::span<const int32_t> context);
-  // For each k, sets how many of the newest tokens are also before the last k ones; at most
-  // `most`.
+  // Sets the length of repetitions_[k], k >= 1, to the number of newest tokens that are also the
+  // tokens before the last k, at most `most`.
   void CountRepeated(std::span<const int32_t> tokens, size_t most);
   float PenaltyOf(uint32_t length) const;
 
@@ -73,7 +74,7 @@ class DryPenalty {
   float base_;
   size_t allowed_length_;
   DryBreakers breakers_;
-  size_t max_tokens_;                    // How many are searched.
+  size_t max_tokens_;
   std::vector<Repetition> repetitions_;  // Capacity for max_tokens_.
 };
 

@@ -4,11 +4,9 @@
 
 namespace cria {
 
-bool LeavingText::is_being_written() const { return slot_ != nullptr && slot_->is_being_written; }
-
 bool LeavingText::Delays(SequenceSlots::Slot& slot, size_t num_kept) {
   if (store_ == nullptr || slot.num_exact < num_kept + kMinTokens) return false;
-  // What other slots have, too, is not given up.
+  // Tokens that other slots have as well stay in the cache.
   if (slot.OwnTokens(slots_) < kMinTokens || !IsWanted(slot)) return false;
   if (!is_being_written()) slot_ = &slot;
   return true;
@@ -27,17 +25,16 @@ void LeavingText::Forget() {
   if (!is_being_written()) slot_ = nullptr;
 }
 
+bool LeavingText::is_being_written() const { return has_text() && slot_->is_being_written; }
+
 LeavingText::Text LeavingText::Begin() {
+  // Another session may have gone on from this text since it was chosen.
+  if (is_waiting() && (!slot_->is_idle() || !IsWanted(*slot_))) slot_ = nullptr;
   if (!is_waiting()) return {};
-  // Another session may have gone on from it.
-  if (!slot_->is_idle() || !IsWanted(*slot_)) {
-    slot_ = nullptr;
-    return {};
-  }
   SequenceSlots::Slot& slot = *slot_;
   const size_t length = LengthOf(slot);
   slot.is_being_written = true;
-  // A checkpoint cannot be read: what it keeps becomes what the sequence has.
+  // The store reads what the sequence has, not its checkpoints: the sequence goes back to one.
   if (model_.sequences().has_checkpoints() && !slot.Truncate(length, model_)) {
     End();
     return {};
@@ -54,8 +51,8 @@ void LeavingText::End() {
 size_t LeavingText::LengthOf(const SequenceSlots::Slot& slot) const {
   const Sequences& sequences = model_.sequences();
   const size_t shared = slot.num_shared;
-  // With checkpoints, what is stored serves only texts that have all of it. Where texts have
-  // parted, others may part.
+  // With checkpoints, a stored text serves only texts that begin with all of it. Other texts will
+  // probably differ where two have differed already.
   if (sequences.has_checkpoints() && shared >= kMinTokens &&
       sequences.LongestPrefix(*slot.sequence, shared) == shared) {
     return shared;

@@ -10,8 +10,9 @@
 
 namespace cria {
 
-// Which text of the KV cache is to be written to a store before it is given up: one at a time. Its
-// pages stay as they are until then, so that it is written without a copy, while others run.
+// Chooses the text of the KV cache that is written to a store before its room is given to others:
+// one text at a time. Its pages do not change until it is written, so that no copy is needed while
+// other sessions run.
 class LeavingText {
  public:
   struct Text {
@@ -23,28 +24,27 @@ class LeavingText {
   // writing and reading it is worth.
   static constexpr size_t kMinTokens = 256;
 
-  // Until Use, there is no store.
+  // There is no store until Use is called.
   LeavingText(TokenModel& model, std::span<SequenceSlots::Slot> slots)
       : model_(model), slots_(slots) {}
   // `store` must outlive this object.
   void Use(PromptStore& store) { store_ = &store; }
 
-  // Whether what the slot has behind its first `num_kept` tokens must be written before it is given
-  // up. Then this text is the next one, unless another one is being written: the caller tries again
-  // after End.
+  // Returns whether the tokens of the slot after its first `num_kept` must be written before they
+  // are given up. If so, chooses this text, unless another one is being written; the caller tries
+  // again after End.
   bool Delays(SequenceSlots::Slot& slot, size_t num_kept);
-  // Makes the longest text that the store wants the next one.
+  // Chooses the longest idle text that the store wants, unless a text is being written.
   void ChooseLongest();
-  // The next one does not need to be written any more.
+  // No text is chosen any more, unless it is being written.
   void Forget();
 
   bool has_text() const { return slot_ != nullptr; }
-  // Whether a session is writing the text.
   bool is_being_written() const;
-  // Whether there is a text that no session has begun to write.
+  // Whether a text is chosen that no thread has begun to write.
   bool is_waiting() const { return has_text() && !is_being_written(); }
 
-  // Whoever calls this writes the text, if there is one, and then calls End.
+  // Returns the text that is waiting. The caller writes it, if there is one, and then calls End.
   Text Begin();
   void End();
 
@@ -56,7 +56,7 @@ class LeavingText {
   TokenModel& model_;
   const std::span<SequenceSlots::Slot> slots_;
   PromptStore* store_ = nullptr;
-  SequenceSlots::Slot* slot_ = nullptr;
+  SequenceSlots::Slot* slot_ = nullptr;  // Has the chosen text.
 };
 
 }  // namespace cria

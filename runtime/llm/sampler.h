@@ -32,17 +32,14 @@ struct SamplerOptions {
   float frequency_penalty = 0.0f;  // Subtracted as often as the token is among the recent ones.
   size_t repeat_last_n = 64;       // How many tokens count as recent; kWholeContext: all.
   DryOptions dry;
-  // The steps of Candidates: top_k keeps the k most likely, and 0 keeps all; 1, 1 and 0 are
-  // neutral.
-  size_t top_k = 40;
-  float typical_p = 1.0f;
-  float top_p = 0.95f;
-  float min_p = 0.05f;
-  // With this probability, the most likely tokens are excluded, but for the last one that has a
-  // probability of at least xtc_threshold; above 0.5 there is never more than one.
-  float xtc_probability = 0.0f;
-  float xtc_threshold = 0.1f;
-  float temperature = 0.8f;  // 0 takes the most likely token that is left.
+  // Candidates says what the following steps keep.
+  size_t top_k = 40;             // How many of the most likely tokens are candidates; 0: all.
+  float typical_p = 1.0f;        // 1 is neutral.
+  float top_p = 0.95f;           // 1 is neutral.
+  float min_p = 0.05f;           // 0 is neutral.
+  float xtc_probability = 0.0f;  // How often ExcludeTop is applied.
+  float xtc_threshold = 0.1f;    // Above 0.5 is neutral: at most one token is so likely.
+  float temperature = 0.8f;      // 0 takes the most likely token that is left.
   uint64_t seed = 0;
 
   bool has_penalty() const {
@@ -70,7 +67,7 @@ class Sampler {
 
   // The most memory of one that has all tokens as candidates.
   static constexpr uint64_t MemoryBytes(size_t vocab_size, size_t context_tokens) {
-    // The repetition penalties and DRY may change the logits of all tokens of the context.
+    // Penalize and PenalizeRepetitions may each change the logit of every token of the context.
     return Candidates::MemoryBytes(vocab_size) + vocab_size / 8 +
            2 * context_tokens * sizeof(ChangedLogit) +
            DryPenalty::MemoryBytes(vocab_size, context_tokens);

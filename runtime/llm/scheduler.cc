@@ -36,27 +36,23 @@ Result<size_t> Scheduler::Begin(Seat& seat, SequenceSlots::Request request,
   Lock lock(mutex_);
   if (seat.holder_.is_active) {
     while (true) {
-      // It cannot give up what is being written, and may need its room.
+      // The room that is needed may be that of a text that is being written.
       changed_.wait(lock, [this] { return !slots_.leaving().is_being_written(); });
       AwaitModel(lock);
       CRIA_ASSIGN_OR_RETURN(const bool has_room, slots_.Admit(seat.holder_, request));
       if (has_room) return SequenceSlots::Tokens(seat.holder_).size();
-      const bool may_write = slots_.leaving().is_waiting();
-      lock.unlock();
-      if (!may_write) break;
-      stored_->WriteLeaving();
-      lock.lock();
+      if (!slots_.leaving().has_text()) {
+        return Fail(ErrorCode::kOutOfMemory, "other sessions have the rest of the KV cache");
+      }
+      if (slots_.leaving().is_waiting()) WriteLeaving(lock);
     }
-    return Fail(ErrorCode::kOutOfMemory, "other sessions have the rest of the KV cache");
   }
   Admission admission = {seat, request};
   Append(first_admission_, admission);
   if (!access_.is_running) AdmitWaiting();
   while (!admission.is_done) {
     if (slots_.leaving().is_waiting()) {
-      lock.unlock();
-      stored_->WriteLeaving();
-      lock.lock();
+      WriteLeaving(lock);
     } else if (cancel == nullptr) {
       changed_.wait(lock);
     } else if (!cancel->load(std::memory_order_relaxed)) {
@@ -84,15 +80,15 @@ void Scheduler::AdmitWaiting() {
       next = &waiting.next;
       continue;
     }
-    // What others give up while this one waits may be there by now.
+    // The store may have more of the prompt than when this one began to wait.
     if (stored_ && waiting.request.reads) {
       waiting.request.stored_tokens = stored_->Find(waiting.request.tokens);
     }
     const Result<bool> admitted = slots_.Admit(waiting.seat.holder_, waiting.request);
     if (admitted && !*admitted) {
       if (!slots_.leaving().has_text()) return;
-      // This session waits until a text is written, by itself or by another one that waits.
-      // Sessions behind it may find room meanwhile.
+      // This one waits until a text is written, and lets others pass meanwhile. The threads that
+      // wait are woken because one of them has to write the text.
       changed_.notify_all();
       next = &waiting.next;
       continue;
@@ -140,6 +136,12 @@ Status Scheduler::Restore(Seat& seat, std::span<const int32_t> tokens,
   CRIA_RETURN_IF_ERROR(slots_.Restore(seat.holder_, tokens.size()));
   CRIA_RETURN_IF_ERROR(write_rows());
   return slots_.AppendRestored(seat.holder_, tokens);
+}
+
+void Scheduler::WriteLeaving(Lock& lock) {
+  lock.unlock();
+  stored_->WriteLeaving();
+  lock.lock();
 }
 
 StoredPrompts& Scheduler::UseStore(PromptStore& store) {

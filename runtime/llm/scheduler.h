@@ -94,11 +94,11 @@ class Scheduler {
   Status Restore(Seat& seat, std::span<const int32_t> tokens,
                  const std::function<Status()>& write_rows);
 
-  // From now on, a text that Begin gives up is written to the store first, and what the store has
-  // of a prompt is read. To be called before any session begins. The store must outlive the
+  // Makes Begin write texts to the store before it gives them up, and read the beginnings of
+  // prompts from it. Must be called before any session begins. The store must outlive the
   // scheduler. The result is valid as long as the scheduler.
   StoredPrompts& UseStore(PromptStore& store);
-  // Calls `use` while the model does not run, and then admits who waits.
+  // Calls `use` while the model does not run, and then admits sessions that wait.
   void UseSlots(const std::function<void(SequenceSlots& slots)>& use);
 
   Stats stats() const;
@@ -141,6 +141,8 @@ class Scheduler {
   // Admits those who wait, as long as there is room for the first one that does not wait for what
   // another session reads.
   void AdmitWaiting();
+  // Writes the text that is waiting for a store, with the lock released.
+  void WriteLeaving(Lock& lock);
   // Runs what is queued, unlocking the mutex meanwhile.
   void Lead(Lock& lock);
   // Waits a little for the sessions that are expected.

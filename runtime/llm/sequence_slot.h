@@ -21,7 +21,7 @@ struct SequenceSlots::Slot {
   std::vector<int32_t> reading;
   // Keys and values of the first so many tokens are what the model computes of these tokens alone.
   size_t num_exact = 0;
-  // So many tokens were shared with another slot when this last happened.
+  // How many tokens this slot and another one had in common when they last began to share pages.
   size_t num_shared = 0;
   // The lengths at which the sequence gets checkpoints: where other tokens may follow later.
   std::array<size_t, 3> checkpoints = {};
@@ -30,11 +30,11 @@ struct SequenceSlots::Slot {
   // The slot is worth so much more than its own tokens: what slots were worth that were given up
   // before its last use (GreedyDual, Young 1994).
   uint64_t base_worth = 0;
-  bool is_being_written = false;  // To a PromptStore. Until that ends, it must not change.
-  bool is_stored = false;         // A store has it as it is now, or could not write it.
+  bool is_being_written = false;  // To a PromptStore: no thread may change the slot meanwhile.
+  bool is_stored = false;         // Writing it was tried after its last token was added.
 
   bool is_active() const { return holder != nullptr && holder->is_active; }
-  // Whether it may be given to others.
+  // Whether the slot may be given to others.
   bool is_idle() const { return !is_active() && !is_being_written; }
   void NoteUse(uint64_t use, uint64_t least_worth) {
     last_use = use;
@@ -47,7 +47,7 @@ struct SequenceSlots::Slot {
 
   // Keeps at most the first `count` tokens: none if rows are missing that they need.
   Status Truncate(size_t count, TokenModel& model);
-  // From now on, others can begin with the tokens so far, if the model needs a checkpoint for that.
+  // Lets other texts begin with the tokens so far, if the model needs a checkpoint for that.
   Status AddCheckpoint(TokenModel& model);
   // How many tokens none of the other slots has.
   size_t OwnTokens(std::span<const Slot> slots) const;

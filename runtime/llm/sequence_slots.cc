@@ -97,7 +97,7 @@ Result<bool> SequenceSlots::Admit(Holder& holder, const Request& request) {
     match.num_tokens = 0;
   }
   const size_t common = match.num_tokens;
-  // What is there now may be given up below.
+  // The texts are compared now because the lines below may give them up.
   const ChangedBeginning change =
       !holder.is_active && request.reads
           ? FindChange(wanted, std::max(match.num_equal, request.stored_tokens))

@@ -48,15 +48,16 @@ class SequenceSlots {
     size_t prompt_tokens = 0;
     // All of the tokens are going to be run at once, if they are not there yet.
     bool reads = false;
-    // So many of the first tokens can be read from a store, into a sequence that has none. If this
-    // is much more than the cache has, Admit gives the holder an empty sequence.
+    // How many of the first tokens can be read from a store into an empty sequence. If the cache
+    // has far fewer, Admit gives the holder an empty sequence.
     size_t stored_tokens = 0;
   };
 
-  // Tokens that were in the cache, but behind others than before, so that they are computed again.
+  // Tokens that were computed again although the cache had them, because other tokens came before
+  // them.
   struct Repeats {
     size_t num_tokens = 0;
-    ChangedBeginning first;  // The first place where this was seen.
+    ChangedBeginning first;  // Where this was seen for the first time.
   };
 
   // What the texts of so many sequences take.
@@ -85,13 +86,13 @@ class SequenceSlots {
   static size_t TokensToCheckpoint(const Holder& holder);
   // Says that the model ran these tokens behind the others. Adds a checkpoint where one is wanted.
   Status Append(Holder& holder, std::span<const int32_t> tokens);
-  // Says what Restore made room for. `is_exact`: it is what the model computes of these tokens
-  // alone, so that others can begin with it.
+  // Says which tokens the rows are of that the caller wrote after Restore. `is_exact`: the rows are
+  // what the model computes of these tokens alone, so that other texts can begin with them.
   Status AppendRestored(Holder& holder, std::span<const int32_t> tokens, bool is_exact = false);
   static SequenceId Sequence(const Holder& holder);
   // Makes the sequence of an active holder `tokens` long, for rows that were stored elsewhere
-  // (Sequences::Restore). The caller writes them and calls AppendRestored. `goes_on`: what the
-  // holder was admitted for is still read, and others may wait for it.
+  // (Sequences::Restore). The caller writes them and calls AppendRestored. `goes_on`: the holder is
+  // still reading the tokens that it was admitted for, and others may wait for them.
   Status Restore(Holder& holder, size_t tokens, bool goes_on = false);
 
   // Removes tokens [first, first + count) of an active holder; later ones move down. If there is no
@@ -99,7 +100,7 @@ class SequenceSlots {
   // all tokens from `first` on are forgotten, and perhaps those before.
   Status Drop(Holder& holder, size_t first, size_t count);
 
-  // What is to be written to a store. Admit may return false because of it.
+  // The text that has to be written to a store; Admit may return false until it is written.
   LeavingText& leaving() { return *leaving_; }
 
   // How many tokens were found in other sequences.
@@ -117,7 +118,7 @@ class SequenceSlots {
 
   // What any slot has of the request's tokens, and which one has most.
   Match FindSource(const Holder& holder, std::span<const int32_t> tokens, Slot*& source);
-  // Whether a slot has what follows the first `num_common` tokens behind others.
+  // Looks for the tokens after the first `num_common` ones behind other tokens, in all slots.
   ChangedBeginning FindChange(std::span<const int32_t> tokens, size_t num_common) const;
   // A slot for a text that has `common` tokens in common with `source`, which may be null; null if
   // all are active.

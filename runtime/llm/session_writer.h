@@ -17,8 +17,7 @@ struct SessionImage {
   SessionContent content = SessionContent::kText;
   const ConversationState& conversation;
   std::span<const int32_t> tokens;
-  // Where the keys and values of the first `num_cached` tokens are. Nobody may change the sequence
-  // meanwhile.
+  // Has the keys and values of the first `num_cached` tokens, and must not change meanwhile.
   SequenceId sequence = 0;
   size_t num_cached = 0;
 };

@@ -13,8 +13,8 @@ size_t StoredPrompts::Read(Seat& seat, std::span<const int32_t> tokens) {
   if (read) read = store_.Read(tokens, seat.sequence());
   size_t num_read = 0;
   scheduler_.UseSlots([&](SequenceSlots& slots) {
-    // Neither can fail so that the sequence could not go on: a checkpoint is not needed, and an
-    // empty sequence is always possible.
+    // Errors are ignored: without a checkpoint, fewer texts can begin here, and making a sequence
+    // empty does not fail.
     static_cast<void>(read ? slots.AppendRestored(holder, tokens, /*is_exact=*/true)
                            : slots.Restore(holder, 0, /*goes_on=*/true));
     num_read = SequenceSlots::Tokens(holder).size();
@@ -23,27 +23,23 @@ size_t StoredPrompts::Read(Seat& seat, std::span<const int32_t> tokens) {
   return num_read;
 }
 
-void StoredPrompts::WriteLeaving() {
-  LeavingText::Text text;
-  scheduler_.UseSlots([&](SequenceSlots& slots) { text = slots.leaving().Begin(); });
-  if (text.tokens.empty()) return;
-  store_.Write(text.tokens, text.sequence);
-  scheduler_.UseSlots([](SequenceSlots& slots) { slots.leaving().End(); });
-}
-
 void StoredPrompts::WriteAll(std::chrono::steady_clock::time_point end) {
   bool has_text = true;
   while (has_text && std::chrono::steady_clock::now() < end) {
-    LeavingText::Text text;
-    scheduler_.UseSlots([&](SequenceSlots& slots) {
-      slots.leaving().ChooseLongest();
-      text = slots.leaving().Begin();
-    });
-    has_text = !text.tokens.empty();
-    if (!has_text) continue;
-    store_.Write(text.tokens, text.sequence);
-    scheduler_.UseSlots([](SequenceSlots& slots) { slots.leaving().End(); });
+    has_text = WriteNext(/*chooses_longest=*/true);
   }
+}
+
+bool StoredPrompts::WriteNext(bool chooses_longest) {
+  LeavingText::Text text;
+  scheduler_.UseSlots([&](SequenceSlots& slots) {
+    if (chooses_longest) slots.leaving().ChooseLongest();
+    text = slots.leaving().Begin();
+  });
+  if (text.tokens.empty()) return false;
+  store_.Write(text.tokens, text.sequence);
+  scheduler_.UseSlots([](SequenceSlots& slots) { slots.leaving().End(); });
+  return true;
 }
 
 }  // namespace cria

@@ -28,7 +28,7 @@ class StoredPrompts {
   // many it has then.
   size_t Read(Seat& seat, std::span<const int32_t> tokens);
   // Writes the text that the cache is about to give up (LeavingText), if there is one.
-  void WriteLeaving();
+  void WriteLeaving() { WriteNext(/*chooses_longest=*/false); }
   // Writes all texts that the store wants and that no session is using, the longest ones first. No
   // text is begun after `end`.
   void WriteAll(std::chrono::steady_clock::time_point end);
@@ -36,6 +36,9 @@ class StoredPrompts {
   size_t num_tokens() const { return num_tokens_; }
 
  private:
+  // Returns false if there is nothing to write.
+  bool WriteNext(bool chooses_longest);
+
   Scheduler& scheduler_;
   PromptStore& store_;
   size_t num_tokens_ = 0;

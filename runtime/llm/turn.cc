@@ -8,7 +8,8 @@
 namespace cria {
 namespace {
 
-// How much more than it needs the only sequence takes of the room of earlier texts.
+// If there is only one sequence, it reserves so many tokens more than it has. The rest of the cache
+// stays with earlier texts until the sequence needs it.
 constexpr size_t kTokensAhead = 4 * kKvPageTokens;
 
 }  // namespace

@@ -113,7 +113,7 @@ class Turn {
   // cache has of `cacheable`.
   // SequenceSlots::Request says what `reads` is.
   Status Begin(std::span<const int32_t> cacheable, size_t num_tokens, bool reads = false);
-  // Reserves room for a context of `num_tokens`, if there is none yet.
+  // Reserves room for a context of `num_tokens` if less is reserved.
   Status Grow(size_t num_tokens);
   Status RunTo(size_t end, const PromptCallback& on_prompt, size_t num_candidates);
   // Runs the last token of the context, and as many drafts as there is room for.
@@ -122,8 +122,8 @@ class Turn {
   Session& session_;
   const TurnOptions options_;
   size_t max_length_ = 0;  // How long the context may become.
-  // So many tokens have room: fewer than max_length_ if the only sequence takes the room of
-  // earlier texts bit by bit.
+  // How many tokens have room: fewer than max_length_ if the only sequence takes the room of
+  // earlier texts only when it needs it.
   size_t reserved_ = 0;
   size_t num_runs_ = 0;  // Forwards of RunTo.
   LogitRows logits_;     // Behind the context, which no call has taken.

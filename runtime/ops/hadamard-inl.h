@@ -20,7 +20,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 // The size of the matrix for rows of `size`: the largest power of two that divides it.
 constexpr size_t HadamardPart(size_t size) { return size & (~size + 1); }
 
-// What sums and differences are multiplied by, so that the matrix is orthogonal.
+// Sums and differences are multiplied by this, so that the matrix is orthogonal.
 inline float HadamardFactor(size_t size) {
   return static_cast<float>(1.0 / std::sqrt(static_cast<double>(HadamardPart(size))));
 }

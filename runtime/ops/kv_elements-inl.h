@@ -95,7 +95,8 @@ inline float StoreRow(const float* HWY_RESTRICT input, size_t size, int8_t* HWY_
   return QuantizeSymmetric(input, size, output);
 }
 
-// StoreRow of a key or query: int8 is that of the row times Hadamard's matrix.
+// Stores a key or a query as StoreRow does, but in int8, it is multiplied by Hadamard's matrix
+// before.
 template <typename T>
 HWY_INLINE float StoreSpreadRow(const float* HWY_RESTRICT input, size_t size,
                                 T* HWY_RESTRICT output) {
@@ -109,7 +110,7 @@ HWY_INLINE float StoreSpreadRow(const float* HWY_RESTRICT input, size_t size,
   }
 }
 
-// The key that StoreSpreadRow stored in int8.
+// Restores the key that StoreSpreadRow stored in int8.
 inline void LoadSpreadRow(const int8_t* HWY_RESTRICT input, float scale, size_t size,
                           float* HWY_RESTRICT output) {
   scale *= HadamardFactor(size);

@@ -419,7 +419,7 @@ TEST_F(GenerationTest, OptionsOfAnOlderProgramHaveNoStopStrings) {
             Complete(model_, "Hello! I am", Greedy()).text);
 }
 
-// Nor before it had more steps of the sampler.
+// A program from before these options were added passes a shorter struct.
 TEST_F(GenerationTest, OptionsOfAnOlderProgramHaveNoPenalties) {
   cria_generation_options options = Greedy();
   options.struct_size = offsetof(cria_generation_options, presence_penalty);
@@ -455,7 +455,7 @@ TEST_F(GenerationTest, EachStepOfTheSamplerChangesTheText) {
             }),
             plain);
   EXPECT_EQ(complete([](auto& options) { options.typical_p = 1.0f; }), plain);
-  // A breaker that is in every repetition ends it.
+  // Every repetition has this breaker, so that none is long enough.
   const cria_text breaker = {"a", 1};
   EXPECT_NE(complete([&](auto& options) {
               options.dry_multiplier = 20.0f;

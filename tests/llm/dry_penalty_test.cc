@@ -94,7 +94,7 @@ TEST(DryPenaltyTest, AgreesWithTheDefinition) {
     ASSERT_TRUE(breakers);
     auto dry = DryPenalty::Create(options, ByteTokens(), kDryContext);
     ASSERT_TRUE(dry);
-    // One object serves texts of all lengths, even longer ones than the context.
+    // One object serves texts of all lengths, some of them longer than the context.
     for (int i = 0; i < 20; ++i) {
       std::vector<int32_t> context(random() % 100);
       const uint32_t letters = 1 + random() % 3;
@@ -108,18 +108,18 @@ TEST(DryPenaltyTest, AgreesWithTheDefinition) {
 TEST(DryPenaltyTest, NothingRepeatsAcrossABreaker) {
   const DryOptions options = {.multiplier = 1.0f, .base = 2.0f};
   EXPECT_EQ(FoundPenalties(options, "abcd:abc"), (Penalties{{'d', 2.0f}}));
-  // Only what is behind the newest breaker counts.
+  // Only the tokens behind the newest breaker count.
   EXPECT_EQ(FoundPenalties(options, "x:abcd.x:abc"), (Penalties{{'d', 2.0f}}));
   EXPECT_EQ(FoundPenalties(options, "xyz:ab.xyz:"), Penalties());
   // A breaker itself is never penalized.
   EXPECT_EQ(FoundPenalties(options, "abc: abc"), Penalties());
-  // Tokens that have one within, too: a piece "a:" is 257.
+  // A token that only contains a breaker is one as well: 257 is "a:", 259 is "\n\n".
   const DryBreakers breakers = *DryBreakers::Create(ByteTokens(), DefaultDryBreakers());
   EXPECT_TRUE(breakers.IsBreaker(257));
   EXPECT_TRUE(breakers.IsBreaker('\n'));
   EXPECT_TRUE(breakers.IsBreaker(259));
   EXPECT_FALSE(breakers.IsBreaker('a'));
-  // None at all.
+  // There may be no breakers at all.
   DryOptions without = options;
   without.sequence_breakers.emplace();
   EXPECT_EQ(FoundPenalties(without, "x:abcd.x:abc"), (Penalties{{'d', 8.0f}}));

@@ -16,7 +16,7 @@
 namespace cria {
 namespace {
 
-// Nothing but temperature 1.
+// Every other step is neutral.
 constexpr SamplerOptions kOnlyTemperature = {
     .top_k = 0, .top_p = 1.0f, .min_p = 0.0f, .temperature = 1.0f};
 
@@ -41,7 +41,7 @@ void SortChoices(std::vector<Choice>& choices) {
   std::ranges::stable_sort(choices, std::ranges::greater{}, &Choice::logit);
 }
 
-// Keeps the first ones until `is_enough` of the sum of their probabilities.
+// Keeps the first choices until `is_enough` holds for the sum of their probabilities.
 template <typename IsEnough>
 void KeepUntil(std::vector<Choice>& choices, const IsEnough& is_enough) {
   double sum = 0.0;
@@ -72,7 +72,7 @@ void ExcludeTop(std::vector<Choice>& choices, double threshold) {
   if (num_top > 1) choices.erase(choices.begin(), choices.begin() + (num_top - 1));
 }
 
-// xtc_probability is 0 or 1.
+// The id that llama.cpp's steps choose; xtc_probability must be 0 or 1.
 int32_t Chosen(const SamplerOptions& options, std::span<const float> logits,
                std::span<const int32_t> history, uint64_t random) {
   std::vector<Choice> choices;
@@ -214,7 +214,7 @@ TEST(SamplerChainTest, XtcKeepsTheLeastLikelyOfTheTopAndAllBelow) {
   EXPECT_EQ(Drawn(options, probabilities), (std::set<int32_t>{0, 3, 4}));
   options.xtc_threshold = 0.0f;
   EXPECT_EQ(Drawn(options, probabilities), (std::set<int32_t>{4}));
-  // One alone is not excluded.
+  // If only one token reaches the threshold, it is not excluded.
   options.xtc_threshold = 0.35f;
   EXPECT_EQ(Drawn(options, probabilities).size(), 5u);
   options.xtc_threshold = 0.9f;

@@ -57,12 +57,13 @@ class TinyModelFile : public support::ConvertedModel {
   }
 };
 
-// A family's checkpoint, for longer texts.
+// A family's checkpoint, whose context of 128 tokens becomes longer.
 inline support::FamilyCheckpoint LongFamily(const char* name, size_t context_tokens) {
   support::FamilyCheckpoint family = support::FamilyNamed(name);
-  const std::string length = "\"max_position_embeddings\":";
-  const size_t begin = family.config_json.find(length + "128") + length.size();
-  family.config_json.replace(begin, 3, std::to_string(context_tokens));
+  const std::string name_of_length = "\"max_position_embeddings\":";
+  const std::string length = name_of_length + "128";
+  family.config_json.replace(family.config_json.find(length), length.size(),
+                             name_of_length + std::to_string(context_tokens));
   return family;
 }
 

@@ -74,11 +74,11 @@ class TestKvCache {
   size_t Row(size_t head, size_t token) const {
     return head * view_.num_rows() + table_.Row(token);
   }
-  // The stored element as a float; of a key in int8, that of the key times Hadamard's matrix.
+  // The stored element as a float. In int8, keys are stored times Hadamard's matrix.
   float Key(size_t head, size_t token, size_t j) const {
     return Element(view_.keys, view_.key_scales, head, token, j);
   }
-  // A key as it was given, but for what rounding changed and its offset.
+  // The key without Hadamard's matrix: what was given, but for its offset and rounding.
   std::vector<double> KeyRow(size_t head, size_t token) const {
     std::vector<float> row(view_.head_dim);
     for (size_t j = 0; j < row.size(); ++j) row[j] = Key(head, token, j);

@@ -108,9 +108,9 @@ double Length(const Shift& c, size_t token, size_t head) {
   return std::sqrt(std::inner_product(key, key + c.head_dim, key, 0.0));
 }
 
-// How far the keys of `token` at `position` in two caches differ: by the largest difference of a
-// channel, divided by the longest pair; in int8, by the length of the difference of a head, divided
-// by the root of its channels and by `length_of` it, in which int8 has 127 steps.
+// How far the keys of `token` at `position` in two caches differ. In int8, this is the length of a
+// head's difference, divided by the root of head_dim and by length_of(head), which is 127 steps. In
+// other types, it is the largest difference of a channel, divided by the longest pair.
 template <typename LengthOf>
 double KeyDifference(const Shift& c, const TestKvCache& a, const TestKvCache& b, size_t token,
                      size_t position, const LengthOf& length_of) {
@@ -155,11 +155,11 @@ double OneDropTolerance(KvType type) {
   return (2 + std::numbers::sqrt2) * HalfStep(type);
 }
 
-// The mean of what was 127 steps when a key was stored in each of the caches, at the positions.
 struct StoredKey {
   const TestKvCache& cache;
   size_t position;
 };
+// The mean of what is 127 steps of these keys of a head.
 double MeanAbsmax(size_t head, std::initializer_list<StoredKey> keys) {
   double sum = 0;
   for (const StoredKey& key : keys) {

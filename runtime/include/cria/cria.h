@@ -299,8 +299,8 @@ typedef struct cria_generation_options {
   size_t constraint_bytes;
   float presence_penalty;   // Subtracted from the logits of recent tokens; 0: off.
   float frequency_penalty;  // Subtracted once for each time that a token is recent; 0: off.
-  // Among the tokens whose information is nearest to the entropy, whose probabilities reach p; 0
-  // or 1: all.
+  // Choose among the tokens whose information is nearest to the entropy and whose probabilities
+  // reach p; 0 or 1: all.
   float typical_p;
   // XTC: with this probability, excludes all tokens at least as likely as the threshold but the
   // least likely of them; 0: off.
