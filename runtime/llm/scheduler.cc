@@ -103,8 +103,8 @@ void Scheduler::AdmitWaiting() {
 void Scheduler::End(Seat& seat) {
   Lock lock(mutex_);
   ReleaseLogits(seat);
-  SetExpected(seat, false);
-  SetDecoding(seat, false);
+  if (rounds_.StopExpecting(seat)) changed_.notify_all();
+  rounds_.SetDecoding(seat, false);
   AwaitModel(lock);
   slots_.Release(seat.holder_);
   AdmitWaiting();
@@ -162,10 +162,10 @@ Result<Scheduler::Progress> Scheduler::Run(Seat& seat, std::span<const int32_t> 
                                            std::span<const int32_t> drafts, size_t num_candidates) {
   Lock lock(mutex_);
   ReleaseLogits(seat);
-  SetExpected(seat, false);
+  if (rounds_.StopExpecting(seat)) changed_.notify_all();
   seat.forward_ = 0;
   ScheduledWork work = {seat, tokens, drafts, num_candidates};
-  SetDecoding(seat, work.is_single());
+  rounds_.SetDecoding(seat, work.is_single());
   Append(first_work_, work);
   while (!work.is_done) {
     if (access_.may_lead()) {
@@ -294,24 +294,25 @@ void Scheduler::Finish(ScheduledWork& work, const Status& status) {
   work.seat.forward_ = stats_.num_forwards;
   work.seat.holds_logits_ = true;
   ++access_.num_holding;
-  SetExpected(work.seat, true);
+  rounds_.Expect(work.seat);
 }
 
-void Scheduler::SetExpected(Seat& seat, bool is_expected) {
-  const bool was_expected = seat.expected_in_round_ == rounds_.current;
-  if (was_expected == is_expected) return;
-  seat.expected_in_round_ = is_expected ? rounds_.current : 0;
-  if (is_expected) {
-    ++rounds_.num_expected;
-  } else if (--rounds_.num_expected == 0) {
-    changed_.notify_all();
-  }
+void Scheduler::Rounds::Expect(Seat& seat) {
+  if (seat.expected_in_round_ == current) return;
+  seat.expected_in_round_ = current;
+  ++num_expected;
 }
 
-void Scheduler::SetDecoding(Seat& seat, bool is_decoding) {
+bool Scheduler::Rounds::StopExpecting(Seat& seat) {
+  if (seat.expected_in_round_ != current) return false;
+  seat.expected_in_round_ = 0;
+  return --num_expected == 0;
+}
+
+void Scheduler::Rounds::SetDecoding(Seat& seat, bool is_decoding) {
   if (seat.is_decoding_ == is_decoding) return;
   seat.is_decoding_ = is_decoding;
-  is_decoding ? ++rounds_.num_decoding : --rounds_.num_decoding;
+  is_decoding ? ++num_decoding : --num_decoding;
 }
 
 void Scheduler::ReleaseLogits(Seat& seat) {

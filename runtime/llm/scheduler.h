@@ -132,6 +132,11 @@ class Scheduler {
     uint64_t current = 1;
     size_t num_decoding = 0;
     size_t num_alone = 0;  // So many of the next batches take one work only.
+
+    void Expect(Seat& seat);
+    // Returns true if this was the last session that was expected.
+    bool StopExpecting(Seat& seat);
+    void SetDecoding(Seat& seat, bool is_decoding);
   };
   using Lock = std::unique_lock<std::mutex>;
 
@@ -149,8 +154,6 @@ class Scheduler {
   void Gather(Lock& lock);
   void TakeWorks();
   void Finish(ScheduledWork& work, const Status& status);
-  void SetExpected(Seat& seat, bool is_expected);
-  void SetDecoding(Seat& seat, bool is_decoding);
   void ReleaseLogits(Seat& seat);
   // Locks the mutex. Does nothing if the seat has been used since that Forward.
   void DoneWithLogits(Seat& seat, uint64_t forward);
