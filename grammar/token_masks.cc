@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 #include "core/arena.h"
+#include "grammar/character_steps.h"
 
 namespace cria::grammar {
 namespace {
@@ -27,12 +29,11 @@ class TokenWalk {
   }
 
   Status All() {
-    CRIA_ASSIGN_OR_RETURN(const bool plain_stay, PlainBytesStay());
-    if (plain_stay) AllowPlain();
+    CRIA_RETURN_IF_ERROR(AllowTexts());
     for (unsigned byte = 0; byte < 256; ++byte) {
-      for (const bool plain : {false, true}) {
-        const auto tokens = tokens_.Beginning(static_cast<uint8_t>(byte), plain);
-        if (tokens.empty() || (plain && plain_stay)) continue;
+      for (const TokenTable::Kind kind : TokenTable::kKinds) {
+        const auto tokens = tokens_.Beginning(static_cast<uint8_t>(byte), kind);
+        if (tokens.empty() || is_done_[static_cast<size_t>(kind)]) continue;
         CRIA_RETURN_IF_ERROR(automaton_.Step(Path(1), static_cast<uint8_t>(byte)));
         if (states_[1] == Automaton::kDead) break;
         CRIA_RETURN_IF_ERROR(Walk(tokens));
@@ -47,24 +48,36 @@ class TokenWalk {
   // Until after so many bytes.
   std::span<State> Path(size_t length) { return {path_.data(), path_.size() + length}; }
 
-  // Whether the state is the same after each plain byte, as in most strings.
-  Result<bool> PlainBytesStay() {
-    for (unsigned byte = TokenTable::kFirstPlain; byte <= TokenTable::kLastPlain; ++byte) {
-      if (!TokenTable::IsPlain(static_cast<uint8_t>(byte))) continue;
-      CRIA_RETURN_IF_ERROR(automaton_.Step(Path(1), static_cast<uint8_t>(byte)));
-      if (states_[1] != states_[0]) return false;
-    }
-    return true;
+  // Where it does not matter which characters a text has, allows all texts of a kind at once.
+  Status AllowTexts() {
+    CharacterSteps steps(automaton_, path_);
+    CRIA_ASSIGN_OR_RETURN(const bool plain, steps.FollowPlain());
+    if (!plain) return {};
+    AllowAll(TokenTable::Kind::kPlain, steps);
+    CRIA_ASSIGN_OR_RETURN(const bool wide, steps.WideFollow());
+    if (wide) AllowAll(TokenTable::Kind::kWide, steps);
+    return {};
   }
 
-  void AllowPlain() {
-    const auto plain = tokens_.plain();
-    if (plain.empty()) return;
-    const uint32_t rest = automaton_.rests()[states_[0]];
-    Allow(plain[0].id(), rest);
-    if (rest > max_rest_) return;
-    std::ranges::copy(tokens_.plain_words(), mask_.words.begin());
-    mask_.count = static_cast<uint32_t>(plain.size());
+  // Does nothing if some of the tokens are not allowed.
+  void AllowAll(TokenTable::Kind kind, const CharacterSteps& steps) {
+    uint32_t most = 0;
+    uint32_t least = Expressions::kNever;
+    for (uint32_t lengths = tokens_.lengths(kind); lengths != 0; lengths &= lengths - 1) {
+      const auto length = static_cast<size_t>(std::countr_zero(lengths));
+      const uint32_t rest = automaton_.rests()[steps.After(length)];
+      most = std::max(most, rest);
+      least = std::min(least, rest);
+    }
+    const auto tokens = tokens_.entries(kind);
+    if (most > max_rest_ || tokens.empty()) return;
+    is_done_[static_cast<size_t>(kind)] = true;
+    mask_.max_rest = std::max(mask_.max_rest, most);
+    mask_.min_rest = std::min(mask_.min_rest, least);
+    const auto words = tokens_.words(kind);
+    for (size_t i = 0; i < words.size(); ++i) mask_.words[i] |= words[i];
+    mask_.count += static_cast<uint32_t>(tokens.size());
+    mask_.last = static_cast<int32_t>(tokens[0].id());
   }
 
   Status Walk(std::span<const TokenTable::Entry> tokens) {
@@ -135,6 +148,7 @@ class TokenWalk {
   const uint32_t max_rest_;
   TokenMasks::Mask& mask_;
   std::array<uint16_t, kStay + 1> classes_;
+  std::array<bool, TokenTable::kKinds.size()> is_done_ = {};
 };
 
 size_t NumWords(size_t vocab_size) { return (vocab_size + 63) / 64; }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/arena.h"
+#include "core/utf8.h"
 
 namespace cria::grammar {
 namespace {
@@ -18,9 +19,25 @@ uint64_t SortingKey(std::string_view piece, size_t id) {
   return (key << 24) | id;
 }
 
-bool IsPlainText(std::string_view piece) {
-  return std::ranges::all_of(
-      piece, [](char byte) { return TokenTable::IsPlain(static_cast<uint8_t>(byte)); });
+struct Text {
+  TokenTable::Kind kind;
+  size_t num_characters;
+};
+
+Text Classify(std::string_view piece) {
+  Text text = {TokenTable::Kind::kPlain, 0};
+  while (!piece.empty() && text.num_characters < TokenTable::kMaxCharacters) {
+    const Utf8Character character = FirstUtf8Character(piece);
+    if (character.state != Utf8State::kValid) break;
+    if (character.size_bytes > 1) {
+      text.kind = TokenTable::Kind::kWide;
+    } else if (!TokenTable::IsPlain(static_cast<uint8_t>(piece[0]))) {
+      break;
+    }
+    piece.remove_prefix(character.size_bytes);
+    ++text.num_characters;
+  }
+  return piece.empty() ? text : Text{TokenTable::Kind::kOther, 0};
 }
 
 size_t NumWordsOfIds(size_t vocab_size) { return (vocab_size + 63) / 64; }
@@ -30,28 +47,40 @@ size_t NumWordsOfIds(size_t vocab_size) { return (vocab_size + 63) / 64; }
 size_t TokenTable::MemoryBytes(size_t vocab_size) {
   // The long own bytes of most vocabularies are less than a byte for each token.
   const size_t long_bytes = (vocab_size + 7) / 8 * 8;
-  return vocab_size * sizeof(Entry) + NumWordsOfIds(vocab_size) * sizeof(uint64_t) + long_bytes;
+  const size_t words_bytes = NumWordsOfIds(vocab_size) * sizeof(uint64_t);
+  return vocab_size * sizeof(Entry) + (kKinds.size() - 1) * words_bytes + long_bytes;
 }
 
 TokenTable::TokenTable(std::span<std::byte> memory, size_t vocab_size, const TokenPieces& pieces)
     : vocab_size_(vocab_size), pieces_(pieces) {
-  const std::span<Entry> entries = TakeArray<Entry>(memory, vocab_size);
-  plain_words_ = TakeArray<uint64_t>(memory, NumWordsOfIds(vocab_size));
-  std::ranges::fill(plain_words_, 0);
+  std::span<Entry> entries = TakeArray<Entry>(memory, vocab_size);
+  for (const Kind kind : {Kind::kPlain, Kind::kWide}) {
+    Of(kind).words = TakeArray<uint64_t>(memory, NumWordsOfIds(vocab_size));
+    std::ranges::fill(Of(kind).words, 0);
+  }
   long_own_ = TakeArray<char>(memory, vocab_size);
-  // The plain ones are at the end.
-  size_t num_others = 0;
-  size_t plain_begin = vocab_size;
+  // Once to know how many there are of each kind, and once to put them into their places.
+  std::array<size_t, kKinds.size()> counts = {};
   for (size_t id = 0; id < vocab_size; ++id) {
     const std::string_view piece = Piece(static_cast<int32_t>(id));
-    if (piece.empty()) continue;
-    const bool plain = IsPlainText(piece);
-    if (plain) plain_words_[id / 64] |= uint64_t{1} << (id % 64);
-    entries[plain ? --plain_begin : num_others++].bits = SortingKey(piece, id);
-    ++orders_[plain ? 1 : 0].begins[static_cast<uint8_t>(piece[0]) + 1];
+    if (!piece.empty()) ++counts[static_cast<size_t>(Classify(piece).kind)];
   }
-  orders_[0].entries = entries.first(num_others);
-  orders_[1].entries = entries.subspan(plain_begin);
+  for (size_t i = 0; i < counts.size(); ++i) {
+    orders_[i].entries = entries.first(counts[i]);
+    entries = entries.subspan(counts[i]);
+  }
+  for (size_t id = vocab_size; id-- > 0;) {
+    const std::string_view piece = Piece(static_cast<int32_t>(id));
+    if (piece.empty()) continue;
+    const Text text = Classify(piece);
+    Order& order = Of(text.kind);
+    if (!order.words.empty()) {
+      order.words[id / 64] |= uint64_t{1} << (id % 64);
+      order.lengths |= uint32_t{1} << text.num_characters;
+    }
+    order.entries[--counts[static_cast<size_t>(text.kind)]].bits = SortingKey(piece, id);
+    ++order.begins[static_cast<uint8_t>(piece[0]) + 1];
+  }
   for (Order& order : orders_) Sort(order);
 }
 

@@ -21,17 +21,26 @@ struct TokenPieces {
 // The tokens of a vocabulary in the order of their bytes, as masks need them: one after the other,
 // each with what it shares with the one before. One for a model; all matchers share it.
 //
-// Most tokens of most vocabularies have only characters that can stand in a JSON string as they are
-// and mean nothing in most grammars. These, the plain ones, are apart from the others, because many
-// constraints allow all of them where they allow one.
+// Most tokens of most vocabularies are a few characters that can stand in a JSON string as they are
+// and mean nothing in most grammars. These are apart from the others, because many constraints
+// allow all of them where they allow one.
 class TokenTable {
  public:
+  enum class Kind : uint8_t {
+    kPlain,  // At most kMaxCharacters plain bytes.
+    kWide,   // At most kMaxCharacters characters: some beyond ASCII, and else plain bytes.
+    kOther,
+  };
+  static constexpr std::array<Kind, 3> kKinds = {Kind::kPlain, Kind::kWide, Kind::kOther};
+  // Nearly all texts in vocabularies have fewer.
+  static constexpr size_t kMaxCharacters = 16;
+
   static constexpr size_t kMaxTokens = size_t{1} << 24;
   // Longer tokens are never allowed.
   static constexpr size_t kMaxPieceBytes = 255;
   static constexpr size_t kInlineBytes = 3;
 
-  // 9 bytes and a bit for each token.
+  // 9 bytes and two bits for each token.
   static size_t MemoryBytes(size_t vocab_size);
 
   // `memory` must be aligned to 8 bytes and have MemoryBytes(vocab_size); the vocabulary has at
@@ -58,20 +67,22 @@ class TokenTable {
   }
 
   // The bytes of ASCII that can be printed, but for `"` and `\`.
-  static bool IsPlain(uint8_t byte) {
+  static constexpr bool IsPlain(uint8_t byte) {
     return byte >= kFirstPlain && byte <= kLastPlain && byte != '"' && byte != '\\';
   }
   static constexpr uint8_t kFirstPlain = ' ';
   static constexpr uint8_t kLastPlain = '~';
 
-  // The tokens that begin with this byte: the plain ones, or the others.
-  std::span<const Entry> Beginning(uint8_t byte, bool plain) const {
-    const Order& order = orders_[plain ? 1 : 0];
+  // The tokens of this kind that begin with this byte.
+  std::span<const Entry> Beginning(uint8_t byte, Kind kind) const {
+    const Order& order = Of(kind);
     return order.entries.subspan(order.begins[byte], order.begins[byte + 1] - order.begins[byte]);
   }
-  // The plain ones: bit id % 64 of word id / 64.
-  std::span<const uint64_t> plain_words() const { return plain_words_; }
-  std::span<const Entry> plain() const { return orders_[1].entries; }
+  std::span<const Entry> entries(Kind kind) const { return Of(kind).entries; }
+  // The tokens of this kind: bit id % 64 of word id / 64. Empty for kOther.
+  std::span<const uint64_t> words(Kind kind) const { return Of(kind).words; }
+  // Bit n is set if a token of this kind has n characters. 0 for kOther.
+  uint32_t lengths(Kind kind) const { return Of(kind).lengths; }
   std::string_view Piece(int32_t id) const;
   size_t vocab_size() const { return vocab_size_; }
 
@@ -79,19 +90,22 @@ class TokenTable {
   struct Order {
     std::span<Entry> entries;
     std::array<uint32_t, 257> begins = {};  // By the first byte.
+    std::span<uint64_t> words;
+    uint32_t lengths = 0;
   };
 
   // Where there is no room for more own bytes; the vocabulary has them, too.
   static constexpr size_t kNowhere = 0xFFFFFF;
 
+  const Order& Of(Kind kind) const { return orders_[static_cast<size_t>(kind)]; }
+  Order& Of(Kind kind) { return orders_[static_cast<size_t>(kind)]; }
   void Sort(Order& order);
 
   size_t vocab_size_;
   TokenPieces pieces_;
-  std::span<uint64_t> plain_words_;
   std::span<char> long_own_;
   size_t num_long_own_ = 0;
-  std::array<Order, 2> orders_;  // The plain ones are the second.
+  std::array<Order, kKinds.size()> orders_;
 };
 
 }  // namespace cria::grammar

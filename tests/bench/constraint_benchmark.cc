@@ -1,10 +1,12 @@
 // Speed of constraints: constraint_benchmark CHECKPOINT… [--benchmark_filter=…], each a folder or
 // file that cria-convert takes; without weights is enough. How long it takes to sort the
 // vocabulary, to read a constraint, and to decide which tokens may come next after the beginning of
-// a text: when all states are known but no mask is kept, and in `first_ms` when no state is.
+// a text: when all states are known but no mask is kept, and in `first_ms` when no state is. And
+// what a whole answer takes of which nothing is known before.
 
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -62,6 +64,21 @@ constexpr Case kCases[] = {
     {"regex_words", ConstraintKind::kRegex, "(\\p{L}+[ ,.])*", "Lamas eat grass."},
     {"gbnf_lines", ConstraintKind::kGbnf, "root ::= (\"- \" [^\\n]+ \"\\n\")+", "- hay\n- g"},
 };
+
+constexpr std::string_view kCountedSchema = R"({
+  "type": "object",
+  "properties": {
+    "title": {"type": "string", "minLength": 10},
+    "text": {"type": "string", "minLength": 60, "maxLength": 200},
+    "keywords": {"type": "array", "items": {"type": "string", "minLength": 3, "maxLength": 20}}
+  },
+  "required": ["title", "text", "keywords"],
+  "additionalProperties": false
+})";
+constexpr std::string_view kCountedAnswer =
+    R"({"title": "The llama on the hill", "text": "A llama lived on a hill above the village, )"
+    R"(and every morning it looked down at the people who went to the market, until one day it )"
+    R"(followed them.", "keywords": ["llama", "village", "market"]})";
 
 struct NamedVocabulary {
   OwnedVocabulary vocabulary;
@@ -147,6 +164,36 @@ void MaskSpeed(benchmark::State& state, NamedVocabulary& named, const Case& c) {
   state.counters["states"] = static_cast<double>(states.automaton.num_states());
 }
 
+// All that a matcher does for an answer when nothing is known of its constraint.
+void AnswerSpeed(benchmark::State& state, NamedVocabulary& named) {
+  const auto ids = named.tokenizer->Encode(kCountedAnswer, {.parse_special = false});
+  if (!ids) return state.SkipWithError(ids.error().message().c_str());
+  std::vector<uint64_t> memory(grammar::Matcher::MemoryBytes(named.tokenizer->vocab_size()) / 8);
+  std::chrono::duration<double, std::micro> total = {};
+  std::chrono::duration<double, std::micro> longest = {};
+  for (auto _ : state) {
+    grammar::Matcher matcher(std::as_writable_bytes(std::span(memory)), *named.table);
+    const Status compiled =
+        matcher.Compile({.kind = ConstraintKind::kJsonSchema, .text = kCountedSchema});
+    if (!compiled) return state.SkipWithError(compiled.error().message().c_str());
+    for (const int32_t id : *ids) {
+      const auto begin = std::chrono::steady_clock::now();
+      benchmark::DoNotOptimize(matcher.Allowed(SIZE_MAX));
+      const Status accepted = matcher.Accept(id);
+      if (!accepted) return state.SkipWithError(accepted.error().message().c_str());
+      matcher.Commit();
+      const std::chrono::duration<double, std::micro> time =
+          std::chrono::steady_clock::now() - begin;
+      total += time;
+      longest = std::max(longest, time);
+    }
+  }
+  const auto num_answers = static_cast<double>(state.iterations());
+  state.counters["tokens"] = static_cast<double>(ids->size());
+  state.counters["token_us"] = total.count() / num_answers / static_cast<double>(ids->size());
+  state.counters["longest_us"] = longest.count();
+}
+
 void ReadSpeed(benchmark::State& state, const Case& c) {
   std::vector<uint64_t> memory(size_t{4} << 17);
   for (auto _ : state) {
@@ -185,6 +232,9 @@ int Main(int argc, char** argv) {
     const std::string name(path.substr(path.rfind('/') + 1));
     benchmark::RegisterBenchmark((name + "/table").c_str(), [&named](benchmark::State& state) {
       TableSpeed(state, named);
+    })->Unit(benchmark::kMillisecond);
+    benchmark::RegisterBenchmark((name + "/answer").c_str(), [&named](benchmark::State& state) {
+      AnswerSpeed(state, named);
     })->Unit(benchmark::kMillisecond);
     for (const Case& c : kCases) {
       benchmark::RegisterBenchmark(

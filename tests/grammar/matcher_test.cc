@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <random>
 #include <string>
 #include <string_view>
@@ -313,6 +314,92 @@ TEST(MatcherTest, LongCountsAreExact) {
     }
   }
   EXPECT_GT(num_near_end, 0u);
+}
+
+// Texts of some characters each, and what ends a string, escapes, or is only a part of a character.
+std::vector<std::string> TextVocabulary(std::mt19937& random) {
+  constexpr std::array kParts = {"a", "Z ", "é", "ñ", "€", "\xED\x9F\xBF", "\xF0\x9F\xA6\x99", "~"};
+  std::vector<std::string> pieces = {"\"",   "\"}",      "a\"",  "é\"",  "\\n",   "\\u00",
+                                     "e9",   "\n",       "\xC3", "\xA9", "x\xE2", "\x82\xAC",
+                                     "\x7F", "\xED\xA0", "",     "}"};
+  for (int i = 0; i < 40; ++i) {
+    std::string piece;
+    for (size_t left = 1 + random() % (i % 8 == 0 ? 40 : 6); left > 0; --left) {
+      piece += kParts[random() % (i % 2 == 0 ? kParts.size() : 2)];
+    }
+    pieces.push_back(piece);
+  }
+  return pieces;
+}
+
+TEST(MatcherTest, StringsWithAnyNumberOfCharacters) {
+  constexpr auto kSchemas = std::to_array<std::string_view>({
+      R"({"type": "string"})",
+      R"({"type": "string", "minLength": 5})",
+      R"({"type": "string", "minLength": 30, "maxLength": 60})",
+      R"({"type": "string", "maxLength": 3})",
+      R"({"type": "string", "maxLength": 17})",
+      R"({"type": "string", "pattern": "^[^a]*$"})",
+      R"({"type": "string", "pattern": "^[a-zA-Z ~]*$"})",
+      R"({"type": "string", "pattern": "^..(a|[^a]{3})*$"})",
+      R"({"type": "string", "pattern": "^(.{4}|[^€].)*$"})",
+      R"({"type": "string", "pattern": "^[\\u0000-\\ud7ff]*$"})",
+  });
+  std::mt19937 random(19);
+  std::vector<uint64_t> memory(size_t{1} << 19);
+  size_t num_compared = 0;
+  for (const std::string_view schema : kSchemas) {
+    TestMatcher test(TextVocabulary(random));
+    const ConstraintSource source = {.kind = ConstraintKind::kJsonSchema, .text = schema};
+    const Status compiled = test.matcher->Compile(source);
+    ASSERT_TRUE(compiled) << compiled.error().message();
+    for (int text = 0; text < 8; ++text) {
+      test.matcher->Restart();
+      Expressions expressions(std::as_writable_bytes(std::span(memory)));
+      Node node = *ReadConstraint(expressions, source);
+      ASSERT_TRUE(expressions.Finish(node));
+      for (int step = 0; step < 30; ++step) {
+        const size_t remaining = random() % 2 == 0 ? kNoLimit : 1 + random() % 40;
+        const auto allowed = test.matcher->Allowed(remaining);
+        expressions.BeginWork();
+        std::vector<uint32_t> rests;
+        for (const std::string& piece : test.pieces) {
+          Node after = piece.empty() ? Expressions::kNothing : node;
+          for (const char byte : piece) {
+            after = expressions.Derive(after, static_cast<uint8_t>(byte));
+          }
+          rests.push_back(after == Expressions::kNothing ? Expressions::kNever
+                                                         : expressions.Rest(after));
+        }
+        const bool may_end = expressions.Rest(node) == 0;
+        if (!allowed) {
+          // A character was begun that the vocabulary cannot end.
+          EXPECT_FALSE(may_end);
+          EXPECT_EQ(std::ranges::min(rests), Expressions::kNever) << allowed.error().message();
+          break;
+        }
+        ++num_compared;
+        auto limit = static_cast<uint32_t>(std::min<size_t>(remaining - 1, NodeStore::kMaxRest));
+        if (!may_end) limit = std::max(limit, std::ranges::min(rests));
+        size_t count = 0;
+        for (size_t id = 0; id < rests.size(); ++id) {
+          EXPECT_EQ(HasToken(*allowed, id), rests[id] <= limit) << test.pieces[id] << schema;
+          count += rests[id] <= limit ? 1 : 0;
+        }
+        EXPECT_EQ(allowed->count, count);
+        EXPECT_EQ(allowed->may_end, may_end);
+        const auto token = ChooseToken(*allowed, test.pieces.size(), random);
+        if (!token) break;
+        ASSERT_TRUE(test.matcher->Accept(*token));
+        test.matcher->Commit();
+        for (const char byte : test.pieces[static_cast<size_t>(*token)]) {
+          node = expressions.Derive(node, static_cast<uint8_t>(byte));
+        }
+        ASSERT_TRUE(expressions.status());
+      }
+    }
+  }
+  EXPECT_GT(num_compared, 500u);
 }
 
 TEST(MatcherTest, WrongCallsAreErrors) {

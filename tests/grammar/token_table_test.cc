@@ -14,8 +14,63 @@
 namespace cria::grammar {
 namespace {
 
+using Kind = TokenTable::Kind;
+
+TEST(TokenTableTest, TextsOfFewCharactersAreApart) {
+  struct Case {
+    std::string piece;
+    Kind kind;
+    size_t num_characters;
+  };
+  const std::string many(TokenTable::kMaxCharacters, 'x');
+  std::string many_wide;
+  while (many_wide.size() < 4 * TokenTable::kMaxCharacters) many_wide += "\xF0\x9F\xA6\x99";
+  const std::vector<Case> cases = {
+      {"a", Kind::kPlain, 1},
+      {" ~!#[]", Kind::kPlain, 6},
+      {many, Kind::kPlain, many.size()},
+      {many + 'x', Kind::kOther, 0},
+      {"a\"", Kind::kOther, 0},
+      {"\\n", Kind::kOther, 0},
+      {"\n", Kind::kOther, 0},
+      {"\x7F", Kind::kOther, 0},
+      {std::string(1, '\0'), Kind::kOther, 0},
+      {"é", Kind::kWide, 1},
+      {"vicuña ", Kind::kWide, 7},
+      {"\xC2\x80", Kind::kWide, 1},
+      {"\xED\x9F\xBF\xEE\x80\x80", Kind::kWide, 2},
+      {"\xF4\x8F\xBF\xBF", Kind::kWide, 1},
+      {many_wide, Kind::kWide, TokenTable::kMaxCharacters},
+      {many_wide + "a", Kind::kOther, 0},
+      {"é\"", Kind::kOther, 0},
+      // Parts of characters, an overlong form, a surrogate, and what is above the last character.
+      {"\xC3", Kind::kOther, 0},
+      {"\xA9", Kind::kOther, 0},
+      {"a\xE2\x82", Kind::kOther, 0},
+      {"\xC1\xA1", Kind::kOther, 0},
+      {"\xED\xA0\x80", Kind::kOther, 0},
+      {"\xF4\x90\x80\x80", Kind::kOther, 0},
+  };
+  for (const Case& c : cases) {
+    const TestMatcher test({c.piece});
+    for (const Kind kind : TokenTable::kKinds) {
+      const bool is_kind = kind == c.kind;
+      EXPECT_EQ(test.table->entries(kind).size(), is_kind ? 1U : 0U) << c.piece;
+      const bool has_bits = is_kind && kind != Kind::kOther;
+      EXPECT_EQ(test.table->lengths(kind), has_bits ? 1U << c.num_characters : 0U) << c.piece;
+      if (kind == Kind::kOther) continue;
+      EXPECT_EQ(test.table->words(kind)[0], is_kind ? 1U : 0U) << c.piece;
+    }
+  }
+}
+
 TEST(TokenTableTest, HasTheTokensInOrder) {
   std::mt19937 random(1);
+  const auto kind_of = [](const std::string& piece) {
+    const bool is_plain = piece.size() <= TokenTable::kMaxCharacters &&
+                          std::ranges::all_of(piece, TokenTable::IsPlain);
+    return is_plain ? Kind::kPlain : Kind::kOther;
+  };
   for (int i = 0; i < 100; ++i) {
     std::vector<std::string> pieces = RandomVocabulary(random, 3);
     // Bytes that are "negative", and zeros.
@@ -30,10 +85,10 @@ TEST(TokenTableTest, HasTheTokensInOrder) {
     pieces.push_back(std::string(TokenTable::kMaxPieceBytes + 1, 'b'));
     TestMatcher test(pieces);
     std::set<uint32_t> ids;
-    for (const bool plain : {false, true}) {
+    for (const Kind kind : TokenTable::kKinds) {
       std::string last;
       for (unsigned byte = 0; byte < 256; ++byte) {
-        for (const auto entry : test.table->Beginning(static_cast<uint8_t>(byte), plain)) {
+        for (const auto entry : test.table->Beginning(static_cast<uint8_t>(byte), kind)) {
           const std::string& piece = pieces[entry.id()];
           EXPECT_TRUE(ids.insert(entry.id()).second);
           EXPECT_EQ(static_cast<uint8_t>(piece[0]), byte);
@@ -48,9 +103,7 @@ TEST(TokenTableTest, HasTheTokensInOrder) {
               EXPECT_EQ(entry.byte(k), static_cast<uint8_t>(piece[entry.shared() + k]));
             }
           }
-          const bool has_other = std::ranges::any_of(
-              piece, [](char c) { return c < ' ' || c > '~' || c == '"' || c == '\\'; });
-          EXPECT_EQ(plain, !has_other);
+          EXPECT_EQ(kind, kind_of(piece));
           last = piece;
         }
       }
@@ -58,8 +111,11 @@ TEST(TokenTableTest, HasTheTokensInOrder) {
     for (uint32_t id = 0; id < pieces.size(); ++id) {
       const bool is_text = !pieces[id].empty() && pieces[id].size() <= TokenTable::kMaxPieceBytes;
       EXPECT_EQ(ids.contains(id), is_text);
-      const bool is_plain = (test.table->plain_words()[id / 64] >> (id % 64) & 1) != 0;
-      EXPECT_EQ(is_plain, is_text && std::ranges::all_of(pieces[id], TokenTable::IsPlain));
+      for (const Kind kind : {Kind::kPlain, Kind::kWide}) {
+        const bool is_one = (test.table->words(kind)[id / 64] >> (id % 64) & 1) != 0;
+        EXPECT_EQ(is_one, is_text && kind_of(pieces[id]) == kind);
+        EXPECT_TRUE(!is_one || (test.table->lengths(kind) >> pieces[id].size() & 1) != 0);
+      }
     }
   }
 }
