@@ -74,17 +74,21 @@ def test_a_process_ends_with_what_is_open(run_python: Runner) -> None:
 
 def test_ctrl_c_ends_a_call() -> None:
     for statement in ("answer.read()", "for piece in answer: pass"):
-        # Two threads write, which print() would not keep apart.
+        # Two threads write, which print() would not keep apart. Between two pieces, only `with` closes the answer.
         program = ("import os, sys, cria\nmodel = cria.Model(sys.argv[1])\n"
                    "def tell(*_): os.write(1, b'ready\\n')\n"
                    f"answer = model.complete('llama', on_prompt=tell, **{ENDLESS!r})\n"
-                   f"try:\n    {statement}\nexcept KeyboardInterrupt:\n    os.write(1, b'interrupted\\n')\n"
+                   f"try:\n    with answer:\n        {statement}\n"
+                   "except KeyboardInterrupt:\n    os.write(1, b'interrupted\\n')\n"
                    "print(model.complete('Hello', max_tokens=1).read().generated_tokens)\n")
         command = [sys.executable, "-c", program, model_path()]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
             assert child.stdout is not None and child.stdout.readline() == "ready\n"
             child.send_signal(signal.SIGINT)
-            output, _ = child.communicate(timeout=100)
+            try:
+                output, _ = child.communicate(timeout=100)
+            finally:
+                child.kill()
             assert output.replace("ready\n", "") == "interrupted\n1\n" and child.returncode == 0
 
 
