@@ -15,6 +15,9 @@ namespace cria::server {
 
 // Reads the fields of a request's object. A field that is missing or null has no value. All
 // functions throw RequestError, with the field's path, for a value of the wrong type or range.
+//
+// Assign what they return to a struct's members if the struct has others that are initialized by
+// {}: if an initializer throws, GCC 14 destroys members of these twice.
 class Fields {
  public:
   // `path` names the object in messages: "", "options", "messages[2]". `object` must outlive this.

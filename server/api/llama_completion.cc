@@ -126,8 +126,9 @@ class LlamaCompletionWriter final : public AnswerWriter {
 LlamaCompletion ReadOptions(const Fields& fields) {
   RefuseUnsupportedInCompletions(fields);
   static_cast<void>(fields.String("model"));
-  LlamaCompletion read = {.options = ReadAnswerOptions(fields),
-                          .is_streamed = fields.Bool("stream").value_or(false)};
+  LlamaCompletion read;
+  read.options = ReadAnswerOptions(fields);
+  read.is_streamed = fields.Bool("stream").value_or(false);
   if (read.options.num_choices != 1) {
     RefuseField("n", "is not supported unless it is 1; /v1/completions makes several choices",
                 "unsupported_parameter");

@@ -50,7 +50,7 @@ class OllamaTextWriter final : public OllamaWriter {
 struct OllamaGenerateBody {
   ChatRequest chat;  // The prompt is its last message.
   bool is_raw = false;
-  std::string suffix = {};  // What follows the answer; "": nothing is known of it.
+  std::string suffix;  // What follows the answer; "": nothing is known of it.
   bool is_streamed = true;
 };
 
@@ -61,8 +61,9 @@ std::optional<OllamaGenerateBody> ReadOllamaGenerate(Exchange& exchange) {
   RefuseUnsupportedInOllamaGenerate(fields);
   std::string prompt = fields.String("prompt").value_or("");
   std::string system = fields.String("system").value_or("");
-  OllamaGenerateBody read = {.is_raw = fields.Bool("raw").value_or(false),
-                             .is_streamed = fields.Bool("stream").value_or(true)};
+  OllamaGenerateBody read;
+  read.is_raw = fields.Bool("raw").value_or(false);
+  read.is_streamed = fields.Bool("stream").value_or(true);
   read.chat.options = ReadOllamaOptions(exchange.state, fields);
   if (prompt.empty()) {
     SendOllamaLoaded(exchange, fields, {{"response", ""}});

@@ -141,8 +141,32 @@ TEST_F(RefusalTest, ChatFieldsByName) {
   }
 }
 
-// Every value of a wrong type ends with a status, never with the process.
-TEST_F(RefusalTest, WrongTypesEverywhere) {
+// Puts values of wrong types in place of each value of a request, and of each that contains it, but
+// for the one at `limit`, because an answer without a limit takes long.
+class WrongTypesTest : public ApiTest {
+ protected:
+  // Each ends with a status, never with the process.
+  void TryWrongTypes(const std::string& path, const std::string& limit, const Json& request) {
+    ASSERT_EQ(Post(path, request)->status, 200) << path;
+    const std::vector<std::string> wrong = {
+        "null", "true", "-1",           "1e308",  "18446744073709551615", "\"\"", "\"x\"", "[]",
+        "[[]]", "{}",   R"({"a": {}})", "[null]", "\"\\u0000\"",          "-0.0"};
+    const Json flat = request.flatten();
+    for (const auto& [pointer, unused] : flat.items()) {
+      for (Json::json_pointer place(pointer); !place.empty(); place = place.parent_pointer()) {
+        if (limit.starts_with(place.to_string())) continue;
+        for (const std::string& value : wrong) {
+          Json changed = request;
+          changed[place] = Json::parse(value);
+          const auto answer = Post(path, changed);
+          EXPECT_THAT(answer->status, testing::AnyOf(200, 400)) << path << place << " " << value;
+        }
+      }
+    }
+  }
+};
+
+TEST_F(WrongTypesTest, Chat) {
   Json request = Chat("Who?", 1);
   request["tools"] = Json::parse(R"([{"type": "function", "function": {"name": "f", "description":
       "d", "parameters": {"type": "object", "properties": {}}, "strict": false}}])");
@@ -156,23 +180,38 @@ TEST_F(RefusalTest, WrongTypesEverywhere) {
   request["logit_bias"] = {{"1", 1}};
   request["response_format"] = {{"type", "text"}};
   request["chat_template_kwargs"] = {{"enable_thinking", true}};
-  ASSERT_EQ(Post("/v1/chat/completions", request)->status, 200);
-  const std::vector<std::string> wrong = {
-      "null", "true", "-1",           "1e308",  "18446744073709551615", "\"\"", "\"x\"", "[]",
-      "[[]]", "{}",   R"({"a": {}})", "[null]", "\"\\u0000\"",          "-0.0"};
-  const Json flat = request.flatten();
-  for (const auto& [pointer, unused] : flat.items()) {
-    // Each value, and each that contains it.
-    for (Json::json_pointer place(pointer); !place.empty(); place = place.parent_pointer()) {
-      for (const std::string& value : wrong) {
-        Json changed = request;
-        changed[place] = Json::parse(value);
-        changed["max_tokens"] = 1;
-        const auto answer = Post("/v1/chat/completions", changed);
-        EXPECT_THAT(answer->status, testing::AnyOf(200, 400)) << place << " " << value;
-      }
-    }
-  }
+  TryWrongTypes("/v1/chat/completions", "/max_tokens", request);
+}
+
+TEST_F(WrongTypesTest, Messages) {
+  TryWrongTypes("/v1/messages", "/max_tokens",
+                Json::parse(R"({"model": "m", "max_tokens": 1, "stream": false,
+      "system": [{"type": "text", "text": "s"}], "temperature": 0, "stop_sequences": ["a"],
+      "tools": [{"name": "f", "description": "d", "input_schema": {"type": "object"}}],
+      "tool_choice": {"type": "auto"}, "thinking": {"type": "enabled", "budget_tokens": 1024},
+      "messages": [{"role": "user", "content": "Who?"},
+          {"role": "assistant", "content": [{"type": "thinking", "thinking": "t"},
+              {"type": "tool_use", "id": "a", "name": "f", "input": {}}]},
+          {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a",
+              "content": [{"type": "text", "text": "r"}]}]}]})"));
+}
+
+TEST_F(WrongTypesTest, Completions) {
+  const Json sampling = Json::parse(R"({"dry_multiplier": 1, "dry_sequence_breakers": ["a"],
+      "xtc_probability": 1, "stream": false, "n_probs": 1, "stop": ["a"], "ignore_eos": true})");
+  Json request = {{"prompt", "Who?"}, {"n_predict", 1}};
+  request.update(sampling);
+  TryWrongTypes("/completion", "/n_predict", request);
+  request["echo"] = false;
+  request["suffix"] = "";
+  TryWrongTypes("/v1/completions", "/n_predict", request);
+}
+
+TEST_F(WrongTypesTest, Generate) {
+  TryWrongTypes("/api/generate", "/options/num_predict",
+                Json::parse(R"({"model": "m", "prompt": "Who?", "system": "s",
+      "raw": false, "stream": false, "think": false, "suffix": "", "keep_alive": 5,
+      "logprobs": true, "top_logprobs": 1, "options": {"num_predict": 1, "temperature": 0}})"));
 }
 
 TEST_F(RefusalTest, PromptsThatAreTooLong) {
