@@ -47,10 +47,10 @@ const call = called.choices[0].message.tool_calls[0];
 check("JavaScript tools", typeof JSON.parse(call.function.arguments).ok === "boolean", called);
 
 try {
-  await client.chat.completions.create({ ...request, presence_penalty: 1 });
+  await client.chat.completions.create({ ...request, temperature: -1 });
   check("JavaScript errors", false);
 } catch (error) {
-  check("JavaScript errors", error.status === 400 && error.param === "presence_penalty", error);
+  check("JavaScript errors", error.status === 400 && error.param === "temperature", error);
 }
 
 const controller = new AbortController();
