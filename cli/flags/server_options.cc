@@ -10,16 +10,19 @@
 namespace cria::cli {
 namespace {
 
-// Reads "FOLDER" or "FOLDER:SIZE".
+// Reads "FOLDER" or "FOLDER:SIZE". What follows the last colon is a size, unless it has a slash: a
+// wrong size would otherwise become a part of the folder's name.
 Status ReadPrefixCache(std::string_view text, PrefixCacheOptions& options) {
   const size_t colon = text.rfind(':');
+  const bool has_size = colon != text.npos && !text.substr(colon).contains('/');
   const std::optional<uint64_t> bytes =
-      colon == text.npos ? std::nullopt : ParseByteCount(text.substr(colon + 1));
-  options.folder = text.substr(0, bytes ? colon : text.npos);
-  options.max_bytes = bytes.value_or(server::kDefaultPromptBytes);
+      has_size ? ParseByteCount(text.substr(colon + 1)) : server::kDefaultPromptBytes;
+  options.folder = text.substr(0, has_size ? colon : text.npos);
+  options.max_bytes = bytes.value_or(0);
   if (!options.folder.empty() && options.max_bytes != 0) return {};
-  return Fail(ErrorCode::kUsage,
-              Format("\"{}\" is no folder with a size, such as prompts:500M", text));
+  return Fail(
+      ErrorCode::kUsage,
+      Format("\"{}\" is neither a folder nor a folder and a size, such as prompts:500M", text));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/demo_model.h"
+#include "cli/serve/json_request.h"
 #include "cli/serve/server_program.h"
 #include "server/api/api.h"
 #include "server/http/raw_client.h"
@@ -62,11 +63,8 @@ class ServeMemory : public testing::Test {
   }
 
   static std::string ChatRequest(const std::string& text) {
-    const std::string body =
-        nlohmann::json({{"temperature", 0}, {"messages", {{{"role", "user"}, {"content", text}}}}})
-            .dump();
-    return "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: " +
-           std::to_string(body.size()) + "\r\n\r\n" + body;
+    return JsonRequest("/v1/chat/completions",
+                       {{"temperature", 0}, {"messages", {{{"role", "user"}, {"content", text}}}}});
   }
 };
 

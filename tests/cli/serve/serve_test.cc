@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "cli/serve/json_request.h"
 #include "cli/serve/server_program.h"
 #include "server/http/raw_client.h"
 #include "support/run_program.h"
@@ -30,12 +31,6 @@ std::string GetRequest(const std::string& path, const std::string& more = "") {
   return "GET " + path + " HTTP/1.1\r\nHost: localhost\r\n" + more + "\r\n";
 }
 
-std::string PostRequest(const std::string& path, const nlohmann::json& body) {
-  const std::string text = body.dump();
-  return "POST " + path + " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" +
-         "Content-Length: " + std::to_string(text.size()) + "\r\n\r\n" + text;
-}
-
 nlohmann::json Question(bool streams) {
   return {{"model", "any"},
           {"temperature", 0},
@@ -49,10 +44,10 @@ TEST(Serve, AnswersAtItsPaths) {
   EXPECT_EQ(client.Ask(GetRequest("/health")).status, 200);
   const RawResponse models = client.Ask(GetRequest("/v1/models"));
   EXPECT_THAT(models.body, HasSubstr("the-model"));
-  const RawResponse answer = client.Ask(PostRequest("/v1/chat/completions", Question(false)));
+  const RawResponse answer = client.Ask(JsonRequest("/v1/chat/completions", Question(false)));
   EXPECT_EQ(answer.status, 200) << answer.body;
   EXPECT_THAT(answer.body, HasSubstr("I am Cria"));
-  const RawResponse streamed = client.Ask(PostRequest("/v1/chat/completions", Question(true)));
+  const RawResponse streamed = client.Ask(JsonRequest("/v1/chat/completions", Question(true)));
   EXPECT_TRUE(streamed.is_whole);
   EXPECT_THAT(streamed.body, testing::EndsWith("data: [DONE]\n\n"));
   EXPECT_EQ(client.Ask(GetRequest("/nothing")).status, 404);

@@ -39,13 +39,13 @@ ServerProgram::ServerProgram(std::vector<std::string> options,
   }
   close(ends[1]);
   stderr_ = ends[0];
-  while (!output_.contains("\ncria-serve: ") && !output_.starts_with("cria-serve: ")) {
+  // Notices may come before the line that says where it listens.
+  while (!output_.contains(" tokens of context, ")) {
     if (!ReadOutput()) throw std::runtime_error("the server has not started: " + output_);
   }
   while (!output_.ends_with('\n')) {
     if (!ReadOutput()) break;
   }
-  if (output_.contains("error: ")) throw std::runtime_error(output_);
   if (const size_t colon = output_.rfind("http://"); colon != output_.npos) {
     // A notice may follow the line.
     port_ = std::stoi(output_.substr(output_.rfind(':', output_.find('\n', colon)) + 1));

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "cli/serve/json_request.h"
 #include "cli/serve/server_program.h"
 #include "server/http/raw_client.h"
 #include "support/files.h"
@@ -23,15 +24,12 @@ std::string EndlessRequest() {
   const auto config = nlohmann::json::parse(
       support::ReadFile(std::string(CRIA_DEMO_CHECKPOINT) + "/generation_config.json"));
   for (const int id : config.at("eos_token_id")) bias[std::to_string(id)] = -100;
-  const std::string body =
-      nlohmann::json({{"stream", true},
+  return JsonRequest("/v1/chat/completions",
+                     {{"stream", true},
                       {"temperature", 0},
                       {"logit_bias", bias},
                       {"max_tokens", 400},
-                      {"messages", {{{"role", "user"}, {"content", "Tell me a story."}}}}})
-          .dump();
-  return "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: " +
-         std::to_string(body.size()) + "\r\n\r\n" + body;
+                      {"messages", {{{"role", "user"}, {"content", "Tell me a story."}}}}});
 }
 
 TEST(ServeEnds, WithSuccessAfterASignal) {
