@@ -127,9 +127,6 @@ TEST_F(LlamaCompletionTest, WhatIsWrongIsRefusedByName) {
   EXPECT_THAT(refused("/infill", "input_extra", "[5]"), StartsWith("input_extra[0] is not an"));
   EXPECT_THAT(refused("/infill", "input_extra", R"([{"filename": "a"}])"),
               StartsWith("input_extra[0].text is missing"));
-  // This vocabulary has no tokens for it.
-  EXPECT_THAT(refused("/infill", "prompt", "\"\""), StartsWith("input_suffix is not supported"));
-  EXPECT_THAT(refused("/v1/completions", "suffix", "\"x\""), StartsWith("suffix is not supported"));
 }
 
 }  // namespace
