@@ -25,7 +25,7 @@ constexpr std::array<PathRoute, 26> kRoutes = {{
     {"POST", "/v1/completions", HandleOpenAiCompletions},
     {"GET", "/v1/models", HandleOpenAiModels},
     {"GET", "/v1/models/*", HandleOpenAiModel},
-    // llama-server's names of the same.
+    // llama-server has these paths without /v1.
     {"POST", "/chat/completions", HandleOpenAiChat},
     {"GET", "/models", HandleOpenAiModels},
     {"POST", "/v1/messages", HandleAnthropicMessages, kAnthropicStyle},
@@ -106,7 +106,7 @@ void Route(Exchange& exchange) {
     if (exchange.request.path.starts_with("/api/")) exchange.style = kOllamaStyle;
     ThrowNotFound(exchange.request.path);
   }
-  const RequestError error(405, Format("{} answers {} alone", exchange.request.path, allowed), "",
+  const RequestError error(405, Format("{} takes only {}", exchange.request.path, allowed), "",
                            "method_not_allowed");
   const std::array<HttpAnswer::Header, 1> headers = {{{"Allow", allowed}}};
   exchange.http->Send(error.status(), "application/json; charset=utf-8", ErrorBody(error), headers);
