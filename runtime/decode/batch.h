@@ -14,7 +14,8 @@ struct BatchRun {
   SequenceId sequence = 0;
   size_t first_position = 0;
   size_t num_tokens = 0;
-  size_t num_logits = 0;  // How many of the last tokens are followed by logits.
+  // How many of the last tokens are followed by logits, or have hidden states that are read.
+  size_t num_logits = 0;
   // How many of the largest logits are needed of each of these rows; 0: all. Of a model that
   // several ranks compute, the other logits may be minus infinity.
   size_t num_candidates = 0;

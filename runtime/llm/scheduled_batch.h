@@ -7,16 +7,24 @@
 
 #include "cria/error.h"
 #include "decode/token_model.h"
+#include "llm/pooled_hidden.h"
 #include "llm/seat.h"
 
 namespace cria {
 
 // A call of Scheduler::Run, which is in the stack of its thread until it is done.
 struct ScheduledWork {
+  struct Options {
+    // Behind a single token, some of these are run with it, as many as there is room for. Drafts
+    // are not tokens of the sequence until they are accepted.
+    std::span<const int32_t> drafts;
+    size_t num_candidates = 0;  // BatchRun::num_candidates.
+    // Gets the hidden states, and then there are no logits. Null: there are logits.
+    PooledHidden* pooled = nullptr;
+  };
   Seat& seat;
   std::span<const int32_t> tokens;
-  std::span<const int32_t> drafts;
-  size_t num_candidates = 0;
+  Options options;
   ScheduledWork* next = nullptr;
   // What of it is in the batch.
   struct Taken {
@@ -28,8 +36,15 @@ struct ScheduledWork {
   Status status = {};
 
   bool is_single() const { return tokens.size() == 1; }
-  bool gets_logits() const { return taken.num_tokens == tokens.size(); }
+  // A token behind which the session chooses the next one.
+  bool is_decoding() const { return is_single() && options.pooled == nullptr; }
+  bool ends() const { return taken.num_tokens == tokens.size(); }
+  bool gets_logits() const { return ends() && options.pooled == nullptr; }
   size_t num_logits() const { return gets_logits() ? 1 + taken.num_drafts : 0; }
+  // How many of the last rows `pooled` reads.
+  size_t num_pooled_rows() const {
+    return options.pooled == nullptr ? 0 : options.pooled->NumRows(taken.num_tokens, ends());
+  }
 };
 
 // What one Forward runs of several sessions. Allocates nothing but in its constructor.
@@ -39,11 +54,14 @@ class ScheduledBatch {
   explicit ScheduledBatch(const TokenModel& model);
 
   void Clear();
+  // Works whose hidden states are pooled come before those that get logits, so that a product of
+  // the head, which computes rows one behind another, computes none of theirs.
   void Take(ScheduledWork& work, const ScheduledWork::Taken& taken);
   // Takes the single tokens of the works from `first` on, and shares the room for drafts, of which
   // there are at most `max_drafts` in all, between those who have some.
   void TakeSingles(ScheduledWork* first, size_t max_drafts);
-  // Runs the batch. The seats of works that get logits then have them.
+  // Runs the batch. The seats of works that get logits then have them, and hidden states that are
+  // pooled are added.
   Status Run(TokenModel& model);
 
   std::span<ScheduledWork* const> works() const { return works_; }
@@ -56,6 +74,9 @@ class ScheduledBatch {
   std::vector<BatchRun> runs_;
   std::vector<ScheduledWork*> works_;
   std::vector<std::span<float>> logits_;
+  // What comes first: the works whose hidden states are pooled, and their tokens.
+  size_t num_pooled_works_ = 0;
+  size_t num_pooled_tokens_ = 0;
 };
 
 }  // namespace cria

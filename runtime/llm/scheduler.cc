@@ -159,13 +159,13 @@ void Scheduler::UseSlots(const std::function<void(SequenceSlots& slots)>& use) {
 }
 
 Result<Scheduler::Progress> Scheduler::Run(Seat& seat, std::span<const int32_t> tokens,
-                                           std::span<const int32_t> drafts, size_t num_candidates) {
+                                           const ScheduledWork::Options& options) {
   Lock lock(mutex_);
   ReleaseLogits(seat);
   if (rounds_.StopExpecting(seat)) changed_.notify_all();
   seat.forward_ = 0;
-  ScheduledWork work = {seat, tokens, drafts, num_candidates};
-  rounds_.SetDecoding(seat, work.is_single());
+  ScheduledWork work = {seat, tokens, options};
+  rounds_.SetDecoding(seat, work.is_decoding());
   Append(first_work_, work);
   while (!work.is_done) {
     if (access_.may_lead()) {
@@ -256,7 +256,7 @@ void Scheduler::Gather(Lock& lock) {
   if (rounds_.num_expected == 0) return;
   bool has_prompt = false;
   for (const ScheduledWork* work = first_work_; work != nullptr; work = work->next) {
-    has_prompt = has_prompt || !work->is_single();
+    has_prompt = has_prompt || !work->is_decoding();
   }
   changed_.wait_for(lock, times_.Patience(has_prompt),
                     [this] { return rounds_.num_expected == 0; });

@@ -66,12 +66,8 @@ class Scheduler {
 
   // Runs `tokens`, at least one, behind the sequence's tokens: all of them, or as many as should be
   // run at once.
-  //
-  // Behind a single token, some of the `drafts` are run with it, as many as there is room for.
-  // Drafts are not tokens of the sequence until they are accepted. `num_candidates` is that of
-  // BatchRun.
   Result<Progress> Run(Seat& seat, std::span<const int32_t> tokens,
-                       std::span<const int32_t> drafts = {}, size_t num_candidates = 0);
+                       const ScheduledWork::Options& options = {});
   // Makes drafts of the last Run tokens of the sequence: the first ones that were not accepted yet.
   // No Run, Drop or Restore of the seat may have come between.
   void Accept(Seat& seat, std::span<const int32_t> drafts);

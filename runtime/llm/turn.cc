@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/format.h"
+#include "llm/check_prompt.h"
 
 namespace cria {
 namespace {
@@ -86,21 +87,7 @@ Status Turn::Restore(std::span<const int32_t> tokens, size_t cached_tokens,
 }
 
 Status Turn::Prefill(std::span<const int32_t> tokens, const PromptCallback& on_prompt) {
-  const TokenModel& model = session_.scheduler_.model();
-  if (tokens.empty())
-    return Fail(ErrorCode::kUsage, "the prompt is empty: there is nothing to run");
-  if (tokens.size() > model.context_tokens()) {
-    return Fail(ErrorCode::kOutOfRange,
-                Format("the prompt has {} tokens, but the context holds {}", tokens.size(),
-                       model.context_tokens()),
-                RemedyKind::kLargerContext);
-  }
-  for (const int32_t id : tokens) {
-    if (id < 0 || static_cast<size_t>(id) >= model.vocab_size()) {
-      return Fail(ErrorCode::kOutOfRange,
-                  Format("token id {} is outside the vocabulary of {}", id, model.vocab_size()));
-    }
-  }
+  CRIA_RETURN_IF_ERROR(CheckPrompt(tokens, session_.scheduler_.model()));
   session_.has_logits_ = false;
   // The last token is run even if it is in the cache, because its logits are not kept.
   CRIA_RETURN_IF_ERROR(Begin(tokens.first(tokens.size() - 1), tokens.size(), /*reads=*/true));
@@ -129,8 +116,9 @@ Status Turn::RunTo(size_t end, const PromptCallback& on_prompt, size_t num_candi
     CRIA_RETURN_IF_ERROR(Grow(end));
     const auto pending =
         std::span(session_.tokens_).subspan(session_.cached_, end - session_.cached_);
-    CRIA_ASSIGN_OR_RETURN(Scheduler::Progress progress,
-                          session_.scheduler_.Run(session_.seat_, pending, {}, num_candidates));
+    CRIA_ASSIGN_OR_RETURN(
+        Scheduler::Progress progress,
+        session_.scheduler_.Run(session_.seat_, pending, {.num_candidates = num_candidates}));
     session_.cached_ += progress.num_tokens;
     logits_ = std::move(progress.logits);
     ++num_runs_;
@@ -204,8 +192,9 @@ Result<LogitRows> Turn::RunLast(const LogitRequest& request) {
   session_.ends_forced_ = false;
   CRIA_RETURN_IF_ERROR(Grow(session_.tokens_.size() + request.drafts.size()));
   CRIA_ASSIGN_OR_RETURN(Scheduler::Progress progress,
-                        session_.scheduler_.Run(session_.seat_, std::span(session_.tokens_).last(1),
-                                                request.drafts, request.num_candidates));
+                        session_.scheduler_.Run(
+                            session_.seat_, std::span(session_.tokens_).last(1),
+                            {.drafts = request.drafts, .num_candidates = request.num_candidates}));
   ++session_.cached_;
   ++session_.stats_.decoded_tokens;
   ++session_.stats_.decoding_forwards;

@@ -20,6 +20,7 @@
 #include "llm/engine.h"
 #include "llm/generator.h"
 #include "llm/stop_strings.h"
+#include "llm/text_embedder.h"
 #include "llm/turn.h"
 #include "support/allocation_watch.h"
 #include "support/block_gguf.h"
@@ -238,6 +239,12 @@ void ExpectQuietModel(const support::ConvertedModel& model, size_t threads) {
   auto sampler = Sampler::Create(kSamplingCases[0].options, kVocabulary);
   ASSERT_TRUE(sampler);
   ExpectQuietGeneration(*session, detokenizer, *sampler, kSamplingCases[0], 20);
+  TextEmbedder embedder((*engine)->scheduler());
+  std::vector<float> embedding((*engine)->decoder().hidden_size());
+  const std::vector<int32_t> text = SomeTokens(kChunk + 5);
+  for (const Pooling pooling : {Pooling::kLast, Pooling::kMean}) {
+    ExpectQuiet("an embedding", [&] { return embedder.Embed(text, pooling, embedding); });
+  }
 }
 
 // Rows of several formats, whose pieces are products of their own.

@@ -408,7 +408,8 @@ const std::vector<double>& ReferenceDecoder::Step(int id) {
     if (layer.layer_scalar == nullptr) continue;
     for (double& value : x) value *= *layer.layer_scalar;
   }
-  logits_ = MatrixTimesVector(lm_head_, c.vocab_size, Norm(x, norm_));
+  hidden_ = Norm(x, norm_);
+  logits_ = MatrixTimesVector(lm_head_, c.vocab_size, hidden_);
   for (double& logit : logits_) {
     logit = SoftCap(logit / c.logits_scaling, c.final_logit_softcapping);
   }

@@ -32,6 +32,9 @@ class ReferenceDecoder {
   // until the next call.
   const std::vector<double>& Step(int id);
 
+  // The hidden state, [hidden_size], that the logits of the last Step are computed from.
+  const std::vector<double>& hidden() const { return hidden_; }
+
   // Starts a new sequence.
   void Reset();
 
@@ -108,6 +111,7 @@ class ReferenceDecoder {
   std::vector<Layer> layers_;
   std::optional<ReferencePerLayer> per_layer_;
   size_t position_ = 0;
+  std::vector<double> hidden_;  // [hidden_size]
   std::vector<double> logits_;  // [vocab_size]
 };
 

@@ -1,0 +1,45 @@
+#include "llm/text_embedder.h"
+
+#include "core/format.h"
+#include "llm/check_prompt.h"
+#include "llm/pooled_hidden.h"
+
+namespace cria {
+
+Status TextEmbedder::Embed(std::span<const int32_t> tokens, Pooling pooling,
+                           std::span<float> embedding, const std::atomic<bool>* cancel) {
+  CRIA_RETURN_IF_ERROR(Check(tokens, embedding));
+  CRIA_RETURN_IF_ERROR(
+      scheduler_.Begin(seat_, {.reserved_tokens = tokens.size()}, cancel).transform([](size_t) {}));
+  const Status run = Run(tokens, pooling, embedding, cancel);
+  // Makes the sequence empty. If that fails, the cache keeps a text that nobody asks for.
+  static_cast<void>(scheduler_.Begin(seat_, {}, nullptr));
+  scheduler_.End(seat_);
+  return run;
+}
+
+Status TextEmbedder::Check(std::span<const int32_t> tokens,
+                           std::span<const float> embedding) const {
+  const TokenModel& model = scheduler_.model();
+  CRIA_RETURN_IF_ERROR(CheckPrompt(tokens, model));
+  if (embedding.size() == model.hidden_size()) return {};
+  return Fail(ErrorCode::kUsage, Format("an embedding has {} numbers, and there is room for {}",
+                                        model.hidden_size(), embedding.size()));
+}
+
+Status TextEmbedder::Run(std::span<const int32_t> tokens, Pooling pooling,
+                         std::span<float> embedding, const std::atomic<bool>* cancel) {
+  PooledHidden pooled(pooling, embedding);
+  while (!tokens.empty()) {
+    if (cancel != nullptr && cancel->load(std::memory_order_relaxed)) {
+      return Fail(ErrorCode::kCancelled, "stopped while reading the text");
+    }
+    CRIA_ASSIGN_OR_RETURN(const Scheduler::Progress progress,
+                          scheduler_.Run(seat_, tokens, {.pooled = &pooled}));
+    tokens = tokens.subspan(progress.num_tokens);
+  }
+  pooled.Finish();
+  return {};
+}
+
+}  // namespace cria
