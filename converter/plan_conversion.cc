@@ -170,8 +170,10 @@ ModelDescription Describe(const std::string& name, const ModelConfig& config,
 }
 
 ModelDescription Describe(const Preparation& preparation) {
-  return Describe(preparation.checkpoint.name, preparation.checkpoint.config,
-                  preparation.tokenizer);
+  ModelDescription description =
+      Describe(preparation.checkpoint.name, preparation.checkpoint.config, preparation.tokenizer);
+  description.pooling = preparation.checkpoint.pooling;
+  return description;
 }
 
 Result<FilePlan> MakePlan(const Preparation& preparation, const ConvertOptions& options) {
@@ -200,7 +202,8 @@ Result<PlannedConversion> PlanConversion(Preparation preparation, const ConvertO
     NoteRoundedMatrices(planned);
   } else if (options.weights != Scheme::kF32) {
     CRIA_ASSIGN_OR_RETURN(planned.equalized,
-                          Equalize(planned.plan, planned.preparation.checkpoint.config, threads));
+                          Equalize(planned.plan, planned.preparation.checkpoint.config, threads,
+                                   planned.preparation.checkpoint.pooling.has_value()));
   }
   if (options.calibration) {
     planned.tokens = options.calibration->tokens;

@@ -10,6 +10,7 @@
 #include "converter/tokenizer/tokenizer_import.h"
 #include "cria/error.h"
 #include "model/config.h"
+#include "model/pooling.h"
 
 namespace cria {
 
@@ -39,6 +40,8 @@ struct Checkpoint {
   // stop.
   std::vector<std::string> notes = {};
   std::string described_by = "config.json";  // The source of `config`, for error sentences.
+  // How hidden states are pooled, if the checkpoint is for embeddings.
+  std::optional<Pooling> pooling = {};
   // Absent: the tokenizer is in Hugging Face's files in `folder`.
   std::optional<TokenizerMaterial> tokenizer = {};
 };

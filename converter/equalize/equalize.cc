@@ -299,7 +299,7 @@ Result<EqualizeReport> EqualizeLayer(FilePlan& plan, const ModelConfig& config, 
 }  // namespace
 
 Result<EqualizeReport> Equalize(FilePlan& plan, const ModelConfig& config,
-                                const ThreadPool& threads) {
+                                const ThreadPool& threads, bool keeps_last_norm) {
   std::vector<std::optional<Result<EqualizeReport>>> results(config.num_hidden_layers);
   threads.ParallelFor(results.size(), [&](size_t layer) {
     results[layer] = EqualizeLayer(plan, config, static_cast<int>(layer));
@@ -310,6 +310,7 @@ Result<EqualizeReport> Equalize(FilePlan& plan, const ModelConfig& config,
     report.num_places += (*result)->num_places;
     report.num_equalized += (*result)->num_equalized;
   }
+  if (keeps_last_norm) return report;
   // A head that is the embedding table cannot take the gain.
   PlannedTensor* norm = FindTensor(plan, TensorRole::kNorm, kNoLayer);
   PlannedTensor* head = FindTensor(plan, TensorRole::kLmHead, kNoLayer);

@@ -25,8 +25,9 @@ struct EqualizeReport {
 //  - rows of up_proj are divided, and the columns of down_proj multiplied, by
 //    s = sqrt(rms of the row / rms of the column), in each expert by itself;
 //  - the same for v_proj and o_proj, with one s for all query heads of a key-value head.
-// It needs no data. The result is the same for any number of threads and on every machine.
+// With `keeps_last_norm`, the gain of the last norm stays there, because embeddings are read behind
+// it. It needs no data. The result is the same for any number of threads and on every machine.
 Result<EqualizeReport> Equalize(FilePlan& plan, const ModelConfig& config,
-                                const ThreadPool& threads);
+                                const ThreadPool& threads, bool keeps_last_norm = false);
 
 }  // namespace cria

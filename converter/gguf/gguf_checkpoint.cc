@@ -263,6 +263,29 @@ Result<GgufFile> ReadAllParts(const std::filesystem::path& path) {
   return std::move(*whole);
 }
 
+// llama.cpp's enum llama_pooling_type.
+Result<std::optional<Pooling>> ReadPooling(const GgufMetadata& metadata) {
+  CRIA_ASSIGN_OR_RETURN(const std::string architecture,
+                        metadata.String("general.architecture", ""));
+  const std::string key = architecture + ".pooling_type";
+  CRIA_ASSIGN_OR_RETURN(const uint32_t type, metadata.Integer(key, 0));
+  switch (type) {
+    case 0:
+      return std::nullopt;
+    case 1:
+      return Pooling::kMean;
+    case 3:
+      return Pooling::kLast;
+    default:
+      return metadata.Bad(key,
+                          Format("is {}{}, which this version does not support", type,
+                                 type == 2   ? " (cls)"
+                                 : type == 4 ? " (rank)"
+                                             : ""),
+                          ErrorCode::kUnsupported);
+  }
+}
+
 // The name of the file without its extension and its part numbers.
 std::string NameOf(const std::filesystem::path& path) {
   std::string name = path.stem().string();
@@ -327,6 +350,7 @@ Result<Checkpoint> OpenGgufCheckpoint(const std::filesystem::path& path) {
   CRIA_ASSIGN_OR_RETURN(GgufFile file, ReadAllParts(path));
   CRIA_ASSIGN_OR_RETURN(const GgufArchitecture architecture, ReadGgufArchitecture(file.metadata));
   Checkpoint checkpoint = {.name = NameOf(path), .folder = path, .described_by = kDescribedBy};
+  CRIA_ASSIGN_OR_RETURN(checkpoint.pooling, ReadPooling(file.metadata));
   CRIA_ASSIGN_OR_RETURN(checkpoint.tokenizer, ReadGgufTokenizer(file.metadata));
 
   const auto embedding = std::ranges::find(file.tensors, "token_embd.weight", &TensorSource::name);

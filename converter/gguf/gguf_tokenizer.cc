@@ -277,9 +277,12 @@ class TokenizerReader {
     if (unknown && rules.family == TokenizerFamily::kSentencePieceBpe) {
       rules.unk_token_id = static_cast<int32_t>(*unknown);
     }
+    CRIA_ASSIGN_OR_RETURN(const bool adds_eos,
+                          metadata_.Bool("tokenizer.ggml.add_eos_token", false));
     for (const std::string_view name : {"eos", "eot", "eom"}) {
       CRIA_ASSIGN_OR_RETURN(const auto id, ReadTokenId(name));
       if (id) material_.settings.eos_token_ids.push_back(*id);
+      if (id && name == "eos" && adds_eos) rules.appended_token_id = static_cast<int32_t>(*id);
     }
     return {};
   }

@@ -8,8 +8,8 @@ namespace cria {
 
 // The tokenizer and the chat template in a GGUF file's metadata: SentencePiece's BPE
 // (`tokenizer.ggml.model` is "llama") or byte-level BPE ("gpt2") with a known pre-tokenizer.
-// Missing keys have llama.cpp's defaults. `add_eos_token` is ignored, because a prompt must not
-// end.
+// Missing keys have llama.cpp's defaults. `add_eos_token` is for embeddings alone, because a prompt
+// must not end.
 Result<TokenizerMaterial> ReadGgufTokenizer(const GgufMetadata& metadata);
 
 }  // namespace cria

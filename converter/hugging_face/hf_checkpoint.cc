@@ -16,6 +16,7 @@
 #include "converter/checkpoint/mxfp4_tensors.h"
 #include "converter/checkpoint/taps.h"
 #include "converter/hugging_face/hf_config.h"
+#include "converter/hugging_face/hf_pooling.h"
 #include "converter/hugging_face/hf_xielu.h"
 #include "converter/hugging_face/safetensors.h"
 #include "converter/input/json_file.h"
@@ -189,6 +190,17 @@ Status RenameModules(std::span<const LayerModule> modules, Checkpoint& checkpoin
   return {};
 }
 
+// Checkpoints of models without a head may have names that begin behind "model.".
+Status AddModelPrefix(Checkpoint& checkpoint) {
+  if (!checkpoint.tensors.contains("embed_tokens.weight")) return {};
+  for (auto& [name, source] : std::exchange(checkpoint.tensors, {})) {
+    const bool is_whole = name.starts_with("model.") || name.starts_with("lm_head.");
+    CRIA_RETURN_IF_ERROR(
+        AddTensor(is_whole ? name : "model." + name, std::move(source), checkpoint));
+  }
+  return {};
+}
+
 void MarkInterleaved(Checkpoint& checkpoint) {
   for (auto& [name, source] : checkpoint.tensors) {
     if (!name.contains(".self_attn.q_proj.") && !name.contains(".self_attn.k_proj.")) continue;
@@ -204,13 +216,19 @@ Result<Checkpoint> OpenHfCheckpoint(const std::filesystem::path& folder) {
   CRIA_ASSIGN_OR_RETURN(const HfModel model, ReadHfModel(folder / "config.json"));
   checkpoint.config = model.config;
   checkpoint.folding = model.folding;
+  CRIA_ASSIGN_OR_RETURN(checkpoint.pooling, ReadHfPooling(folder));
   CRIA_ASSIGN_OR_RETURN(checkpoint.tensors, ReadTensors(folder));
+  CRIA_RETURN_IF_ERROR(AddModelPrefix(checkpoint));
   if (model.has_mxfp4) CRIA_RETURN_IF_ERROR(JoinMxfp4Tensors(checkpoint));
   CRIA_RETURN_IF_ERROR(RefuseBytes(checkpoint));
   if (model.has_drafter) LeaveOutDrafter(checkpoint);
   if (model.has_vision) CRIA_RETURN_IF_ERROR(LeaveOutVision(checkpoint));
   if (model.may_have_head && checkpoint.tensors.contains("lm_head.weight")) {
     checkpoint.config.tie_word_embeddings = false;
+  }
+  // Embeddings need no head.
+  if (checkpoint.pooling && !checkpoint.tensors.contains("lm_head.weight")) {
+    checkpoint.config.tie_word_embeddings = true;
   }
   CRIA_RETURN_IF_ERROR(RenameModules(model.layer_modules, checkpoint));
   CRIA_RETURN_IF_ERROR(ReadHfXielu(checkpoint));

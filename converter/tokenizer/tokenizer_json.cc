@@ -167,27 +167,42 @@ Status ModelReader::ReadMerges() {
   return {};
 }
 
-// Reads the id of the token that a template of the post-processor puts before every text.
-Status ReadTemplateProcessing(const JsonFields& fields, VocabularyDraft* draft) {
-  CRIA_ASSIGN_OR_RETURN(const json* const single, fields.Array("single"));
-  if (single->empty() || !single->front().is_object() ||
-      !single->front().contains("SpecialToken")) {
-    return {};
-  }
-  if (single->size() > 1 && (*single)[1].is_object() && (*single)[1].contains("SpecialToken")) {
-    return fields.Bad(ErrorCode::kUnsupported, "single",
-                      "begins with two special tokens; at most one before the text is supported");
-  }
-  const JsonFields token(single->front()["SpecialToken"], fields.where(),
-                         fields.PathOf("single[0].SpecialToken"));
+bool IsSpecialToken(const json& item) { return item.is_object() && item.contains("SpecialToken"); }
+
+// The id of item `index` of a template, which is a special token.
+Result<int32_t> ReadTemplateToken(const JsonFields& fields, const json& single, size_t index) {
+  const JsonFields token(single[index]["SpecialToken"], fields.where(),
+                         fields.PathOf(Format("single[{}].SpecialToken", index)));
   CRIA_ASSIGN_OR_RETURN(const std::string name, token.String("id"));
   const JsonFields described = fields.Object("special_tokens").Object(name);
   CRIA_ASSIGN_OR_RETURN(const json* const ids, described.Array("ids"));
   if (ids->size() != 1) return described.Bad(ErrorCode::kUnsupported, "ids", "must be one id");
   CRIA_ASSIGN_OR_RETURN(const uint32_t id,
                         ReadId(&ids->front(), fields.where(), described.PathOf("ids[0]")));
-  draft->rules.add_bos_token = true;
-  draft->rules.bos_token_id = static_cast<int32_t>(id);
+  return static_cast<int32_t>(id);
+}
+
+// Reads the ids of the tokens that a template of the post-processor puts before and behind every
+// text.
+Status ReadTemplateProcessing(const JsonFields& fields, VocabularyDraft* draft) {
+  CRIA_ASSIGN_OR_RETURN(const json* const single, fields.Array("single"));
+  const size_t size = single->size();
+  if (size > 0 && IsSpecialToken(single->front())) {
+    if (size > 1 && IsSpecialToken((*single)[1])) {
+      return fields.Bad(ErrorCode::kUnsupported, "single",
+                        "begins with two special tokens; at most one before the text is supported");
+    }
+    CRIA_ASSIGN_OR_RETURN(draft->rules.bos_token_id, ReadTemplateToken(fields, *single, 0));
+    draft->rules.add_bos_token = true;
+  }
+  if (size > 1 && IsSpecialToken(single->back())) {
+    if (IsSpecialToken((*single)[size - 2])) {
+      return fields.Bad(ErrorCode::kUnsupported, "single",
+                        "ends with two special tokens; at most one behind the text is supported");
+    }
+    CRIA_ASSIGN_OR_RETURN(draft->rules.appended_token_id,
+                          ReadTemplateToken(fields, *single, size - 1));
+  }
   return {};
 }
 

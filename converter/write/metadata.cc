@@ -327,7 +327,15 @@ Offset<schema::Tokenizer> BuildTokenizer(FlatBufferBuilder& builder, const Vocab
   if (vocabulary.normalize_nfc) fields.add_normalize_nfc(true);
   if (vocabulary.dummy_prefix_unless_space) fields.add_dummy_prefix_unless_space(true);
   if (!vocabulary.rstrip_ids.empty()) fields.add_rstrip_ids(rstrip_ids);
+  if (vocabulary.appended_token_id >= 0) {
+    fields.add_appended_token_id(vocabulary.appended_token_id);
+  }
   return fields.Finish();
+}
+
+schema::PoolingType ToSchema(std::optional<Pooling> pooling) {
+  if (!pooling) return schema::PoolingType::Unknown;
+  return *pooling == Pooling::kMean ? schema::PoolingType::Mean : schema::PoolingType::Last;
 }
 
 Offset<schema::Tensor> BuildTensor(FlatBufferBuilder& builder, const StoredTensor& tensor) {
@@ -393,11 +401,12 @@ std::vector<std::byte> BuildMetadata(const ModelDescription& description, const 
   const auto required_features = builder.CreateVector(features);
   const auto section_table = builder.CreateVector(sections);
   const auto tensor_table = builder.CreateVector(tensors);
-  // f16_cache is written only if it is true, as above; the other fields are references.
+  // f16_cache and pooling are written only if they are set, as above; the other fields are
+  // references.
   builder.ForceDefaults(false);
   builder.Finish(schema::CreateModel(builder, producer, name, required_features, config, tokenizer,
                                      chat_template, stop_token_ids, section_table, tensor_table,
-                                     description.prefers_f16_cache),
+                                     description.prefers_f16_cache, ToSchema(description.pooling)),
                  schema::ModelIdentifier());
   const auto bytes = std::as_bytes(std::span(builder.GetBufferPointer(), builder.GetSize()));
   return {bytes.begin(), bytes.end()};

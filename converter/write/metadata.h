@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -9,6 +10,7 @@
 
 #include "converter/write/file_plan.h"
 #include "model/config.h"
+#include "model/pooling.h"
 #include "model/vocabulary.h"
 
 namespace cria {
@@ -22,6 +24,7 @@ struct ModelDescription {
   std::string_view chat_template_source;
   std::span<const int32_t> stop_token_ids;
   bool prefers_f16_cache = false;
+  std::optional<Pooling> pooling = {};
 };
 
 // The FlatBuffer of schema/model.fbs; a plan without tensors is for a file with only a vocabulary.

@@ -129,6 +129,8 @@ class Engine {
   const ThreadPool& batch_pool() const { return *batch_pool_; }
   const xnn::PackedWeights& weights() const { return *weights_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }
+  // The model file's, or the last token's if it names none.
+  Pooling pooling() const { return file_.pooling().value_or(Pooling::kLast); }
   // If it could not be parsed, rendering fails, but the model completes texts all the same.
   const ChatTemplate& chat_template() const { return chat_template_; }
   Decoder& decoder() { return *decoder_; }

@@ -78,7 +78,8 @@ uint64_t BytesOfConstraints(size_t max_constraints, size_t vocab_size) {
          max_constraints * Constraint::MemoryBytes(vocab_size);
 }
 
-// All texts together have no more tokens than the cache has places.
+// All texts together have no more tokens than the cache has places. A text that is embedded has an
+// embedding, and its numbers as text, in the place of a sampler, which takes more.
 uint64_t BytesOfTexts(const MemoryPlanOptions& options, const ModelConfig& config) {
   if (options.num_texts == 0) return 0;
   return options.num_texts *

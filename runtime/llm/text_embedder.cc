@@ -6,12 +6,15 @@
 
 namespace cria {
 
+TextEmbedder::~TextEmbedder() { scheduler_.Leave(seat_); }
+
 Status TextEmbedder::Embed(std::span<const int32_t> tokens, Pooling pooling,
-                           std::span<float> embedding, const std::atomic<bool>* cancel) {
+                           std::span<float> embedding, const std::atomic<bool>* cancel,
+                           const PromptCallback& on_prompt) {
   CRIA_RETURN_IF_ERROR(Check(tokens, embedding));
   CRIA_RETURN_IF_ERROR(
       scheduler_.Begin(seat_, {.reserved_tokens = tokens.size()}, cancel).transform([](size_t) {}));
-  const Status run = Run(tokens, pooling, embedding, cancel);
+  const Status run = Run(tokens, pooling, embedding, cancel, on_prompt);
   // Makes the sequence empty. If that fails, the cache keeps a text that nobody asks for.
   static_cast<void>(scheduler_.Begin(seat_, {}, nullptr));
   scheduler_.End(seat_);
@@ -28,12 +31,16 @@ Status TextEmbedder::Check(std::span<const int32_t> tokens,
 }
 
 Status TextEmbedder::Run(std::span<const int32_t> tokens, Pooling pooling,
-                         std::span<float> embedding, const std::atomic<bool>* cancel) {
+                         std::span<float> embedding, const std::atomic<bool>* cancel,
+                         const PromptCallback& on_prompt) {
   PooledHidden pooled(pooling, embedding);
-  while (!tokens.empty()) {
-    if (cancel != nullptr && cancel->load(std::memory_order_relaxed)) {
+  const size_t num_tokens = tokens.size();
+  while (true) {
+    const bool goes_on = !on_prompt || on_prompt(num_tokens - tokens.size(), num_tokens);
+    if (!goes_on || (cancel != nullptr && cancel->load(std::memory_order_relaxed))) {
       return Fail(ErrorCode::kCancelled, "stopped while reading the text");
     }
+    if (tokens.empty()) break;
     CRIA_ASSIGN_OR_RETURN(const Scheduler::Progress progress,
                           scheduler_.Run(seat_, tokens, {.pooled = &pooled}));
     tokens = tokens.subspan(progress.num_tokens);

@@ -7,6 +7,7 @@
 #include "cria/error.h"
 #include "llm/scheduler.h"
 #include "llm/seat.h"
+#include "llm/turn.h"
 #include "model/pooling.h"
 
 namespace cria {
@@ -21,19 +22,20 @@ class TextEmbedder {
   explicit TextEmbedder(Scheduler& scheduler) : scheduler_(scheduler) {}
   TextEmbedder(const TextEmbedder&) = delete;
   TextEmbedder& operator=(const TextEmbedder&) = delete;
-  ~TextEmbedder() { scheduler_.Leave(seat_); }
+  ~TextEmbedder();
 
   // Writes the embedding of `tokens`, at least one and at most the context, to `embedding`,
   // [hidden_size]. `cancel` may be null; it ends the call with kCancelled while it waits for others
-  // and between chunks. Allocates nothing.
+  // and between chunks, and so does `on_prompt`. Allocates nothing.
   Status Embed(std::span<const int32_t> tokens, Pooling pooling, std::span<float> embedding,
-               const std::atomic<bool>* cancel = nullptr);
+               const std::atomic<bool>* cancel = nullptr,
+               const PromptCallback& on_prompt = nullptr);
 
  private:
   Status Check(std::span<const int32_t> tokens, std::span<const float> embedding) const;
   // Embed between its Begin and End.
   Status Run(std::span<const int32_t> tokens, Pooling pooling, std::span<float> embedding,
-             const std::atomic<bool>* cancel);
+             const std::atomic<bool>* cancel, const PromptCallback& on_prompt);
 
   Scheduler& scheduler_;
   Seat seat_;

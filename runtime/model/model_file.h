@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 #include "model/checksum.h"
 #include "model/config.h"
 #include "model/file_range.h"
+#include "model/pooling.h"
 #include "model/tensor_table.h"
 #include "model/vocabulary.h"
 
@@ -79,6 +81,8 @@ class ModelFile {
   std::span<const int32_t> stop_token_ids() const { return stop_token_ids_; }
   // Whether the KV cache should be in f16 rather than in int8, unless the user says otherwise.
   bool prefers_f16_cache() const { return prefers_f16_cache_; }
+  // How embeddings are pooled, if the model was made for them.
+  std::optional<Pooling> pooling() const { return pooling_; }
 
   std::span<const StoredTensor> tensors() const { return tensors_; }
   // A tensor of the configuration, or its first piece. For a tied output head that is not stored
@@ -126,6 +130,7 @@ class ModelFile {
   std::string_view chat_template_source_;
   std::span<const int32_t> stop_token_ids_;
   bool prefers_f16_cache_ = false;
+  std::optional<Pooling> pooling_;
   std::vector<StoredTensor> tensors_;
   std::shared_ptr<const void> parts_;  // What the tensors' parts point to.
   // Index of the first piece in tensors_ by layer (0 for kNoLayer) and role.

@@ -196,6 +196,7 @@ Status ModelFileReader::ReadVocabulary(const schema::Model& metadata) {
   vocabulary.bos_token_id = stored.bos_token_id();
   vocabulary.unk_token_id = stored.unk_token_id();
   vocabulary.eos_token_id = stored.eos_token_id();
+  vocabulary.appended_token_id = stored.appended_token_id();
   if (vocabulary.size() != model_.config_.vocab_size) {
     return Malformed(Format("tokenizer.piece_types has {} entries, but config.vocab_size is {}",
                             vocabulary.size(), model_.config_.vocab_size));
@@ -207,6 +208,7 @@ Status ModelFileReader::ReadChatTemplate(const schema::Model& metadata) {
   model_.chat_template_source_ = View(metadata.chat_template()->source());
   model_.stop_token_ids_ = View<int32_t>(metadata.stop_token_ids());
   model_.prefers_f16_cache_ = metadata.f16_cache();
+  CRIA_RETURN_IF_ERROR(ReadPooling(metadata));
   for (const int32_t id : model_.stop_token_ids_) {
     if (id < 0 || static_cast<uint32_t>(id) >= model_.config_.vocab_size) {
       return Malformed(Format("stop_token_ids names {}, outside the vocabulary of {}", id,
@@ -214,6 +216,20 @@ Status ModelFileReader::ReadChatTemplate(const schema::Model& metadata) {
     }
   }
   return {};
+}
+
+Status ModelFileReader::ReadPooling(const schema::Model& metadata) {
+  switch (metadata.pooling()) {
+    case schema::PoolingType::Unknown:
+      return {};
+    case schema::PoolingType::Mean:
+      model_.pooling_ = Pooling::kMean;
+      return {};
+    case schema::PoolingType::Last:
+      model_.pooling_ = Pooling::kLast;
+      return {};
+  }
+  return Malformed(Format("pooling is {}", static_cast<int>(metadata.pooling())));
 }
 
 Status ModelFileReader::CheckNoTensors(const schema::Model& metadata) const {

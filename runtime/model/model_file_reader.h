@@ -21,6 +21,7 @@ class ModelFileReader {
   Status ReadConfig(const schema::Model& metadata);
   Status ReadVocabulary(const schema::Model& metadata);
   Status ReadChatTemplate(const schema::Model& metadata);
+  Status ReadPooling(const schema::Model& metadata);
   Status CheckNoTensors(const schema::Model& metadata) const;
   Status ReadSections(const schema::Model& metadata);
   Status ReadTensors(const schema::Model& metadata);

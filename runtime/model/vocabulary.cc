@@ -132,6 +132,8 @@ Status ValidateVocabulary(const Vocabulary& vocabulary) {
   CRIA_RETURN_IF_ERROR(CheckSpecialId("bos_token_id", vocabulary.bos_token_id, vocab_size));
   CRIA_RETURN_IF_ERROR(CheckSpecialId("unk_token_id", vocabulary.unk_token_id, vocab_size));
   CRIA_RETURN_IF_ERROR(CheckSpecialId("eos_token_id", vocabulary.eos_token_id, vocab_size));
+  CRIA_RETURN_IF_ERROR(
+      CheckSpecialId("appended_token_id", vocabulary.appended_token_id, vocab_size));
   if (vocabulary.add_bos_token && vocabulary.bos_token_id < 0) {
     return Invalid("add_bos_token is set but there is no bos_token_id");
   }

@@ -49,6 +49,7 @@ struct TokenizerRules {
   bool add_bos_token = false;
   int32_t bos_token_id = -1;  // -1: there is none.
   int32_t unk_token_id = -1;
+  int32_t appended_token_id = -1;  // Comes behind a text that is embedded, not behind a prompt.
   int32_t eos_token_id = -1;  // eos_token in chat templates; other tokens may end an answer, too.
 };
 

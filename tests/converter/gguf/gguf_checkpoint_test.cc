@@ -308,6 +308,22 @@ TEST_F(GgufCheckpointTest, RefusesWhatChangesTheMathematics) {
                 "llama.rope.scaling.type is \"longrope\"");
 }
 
+TEST_F(GgufCheckpointTest, PoolingIsThatOfTheFile) {
+  const auto pooling = [&](uint32_t type) {
+    const auto path = Write([&](GgufWriter& writer) { writer.Add("llama.pooling_type", type); });
+    EXPECT_TRUE(Convert(path, output_, {.overwrite = true}));
+    return ModelFile::Open(output_.string())->pooling();
+  };
+  EXPECT_EQ(pooling(0), std::nullopt);
+  EXPECT_EQ(pooling(1), Pooling::kMean);
+  EXPECT_EQ(pooling(3), Pooling::kLast);
+  for (const auto& [type, name] :
+       {std::pair(2u, "2 (cls)"), std::pair(4u, "4 (rank)"), std::pair(7u, "7, which")}) {
+    ExpectRefused(Write([&](GgufWriter& writer) { writer.Add("llama.pooling_type", type); }),
+                  std::string("llama.pooling_type is ") + name);
+  }
+}
+
 TEST_F(GgufCheckpointTest, RefusesArchitecturesByName) {
   const auto of = [&](std::string_view architecture) {
     GgufWriter writer;

@@ -187,6 +187,18 @@ TEST(GgufTokenizerTest, ReadsByteLevelPieces) {
   imported = Import(metadata);
   ASSERT_TRUE(imported) << imported.error().message();
   EXPECT_THAT(Encode(*imported, "ab ab"), ElementsAre(5, 3, 4));
+  EXPECT_EQ(imported->vocabulary.rules.appended_token_id, -1);
+}
+
+// A prompt does not end with it.
+TEST(GgufTokenizerTest, OnlyEmbeddingsHaveAnEndToken) {
+  GgufMetadata metadata = ByteLevelMetadata();
+  metadata.Add("tokenizer.ggml.eos_token_id", int64_t{5});
+  metadata.Add("tokenizer.ggml.add_eos_token", true);
+  const auto imported = Import(metadata);
+  ASSERT_TRUE(imported) << imported.error().message();
+  EXPECT_THAT(Encode(*imported, "ab ab"), ElementsAre(3, 4));
+  EXPECT_EQ(imported->vocabulary.rules.appended_token_id, 5);
 }
 
 TEST(GgufTokenizerTest, PreTokenizersAreKnownByName) {

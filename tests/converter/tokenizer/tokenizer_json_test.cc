@@ -199,6 +199,19 @@ TEST(TokenizerJsonTest, WithoutAPostProcessorThereIsNoBos) {
   EXPECT_EQ(Read(tokenizer).rules.bos_token_id, -1);
 }
 
+TEST(TokenizerJsonTest, ATokenBehindTheTextIsForEmbeddings) {
+  json tokenizer = ByteLevelJson();
+  json& single = tokenizer["post_processor"]["processors"][1]["single"];
+  EXPECT_EQ(Read(tokenizer).rules.appended_token_id, -1);
+  single.push_back({{"SpecialToken", {{"id", "<|bos|>"}, {"type_id", 0}}}});
+  EXPECT_EQ(Read(tokenizer).rules.appended_token_id, 9);
+  EXPECT_EQ(Read(tokenizer).rules.bos_token_id, 9);
+  single.push_back(single.back());
+  const auto refused = ReadTokenizerJson(tokenizer, "tokenizer.json");
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message(), testing::HasSubstr("ends with two special tokens"));
+}
+
 // Like the tokenizers of Qwen.
 TEST(TokenizerJsonTest, Nfc) {
   json tokenizer = ByteLevelJson();
