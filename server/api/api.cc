@@ -20,13 +20,15 @@ constexpr Response::Style kOllamaStyle = Response::Style::kOllama;
 constexpr Response::Style kLlamaServerStyle = Response::Style::kLlamaServer;
 constexpr Response::Style kAnthropicStyle = Response::Style::kAnthropic;
 
-constexpr std::array<PathRoute, 26> kRoutes = {{
+constexpr std::array<PathRoute, 30> kRoutes = {{
     {"POST", "/v1/chat/completions", HandleOpenAiChat},
     {"POST", "/v1/completions", HandleOpenAiCompletions},
+    {"POST", "/v1/embeddings", HandleOpenAiEmbeddings},
     {"GET", "/v1/models", HandleOpenAiModels},
     {"GET", "/v1/models/*", HandleOpenAiModel},
     // llama-server has these paths without /v1.
     {"POST", "/chat/completions", HandleOpenAiChat},
+    {"POST", "/embeddings", HandleOpenAiEmbeddings},
     {"GET", "/models", HandleOpenAiModels},
     {"POST", "/v1/messages", HandleAnthropicMessages, kAnthropicStyle},
     {"POST", "/v1/messages/count_tokens", HandleAnthropicCount, kAnthropicStyle},
@@ -44,6 +46,8 @@ constexpr std::array<PathRoute, 26> kRoutes = {{
     {"POST", "/slots/*", HandleSlotAction},
     {"POST", "/api/chat", HandleOllamaChat, kOllamaStyle},
     {"POST", "/api/generate", HandleOllamaGenerate, kOllamaStyle},
+    {"POST", "/api/embed", HandleOllamaEmbed, kOllamaStyle},
+    {"POST", "/api/embeddings", HandleOllamaEmbeddings, kOllamaStyle},
     {"GET", "/api/tags", HandleOllamaTags, kOllamaStyle},
     {"POST", "/api/show", HandleOllamaShow, kOllamaStyle},
     {"GET", "/api/ps", HandleOllamaPs, kOllamaStyle},
@@ -55,13 +59,8 @@ struct MissingPath {
   const char* path;
   const char* sentence;
 };
-constexpr const char* kNoEmbeddings = "this server computes no embeddings";
-constexpr std::array<MissingPath, 7> kMissingPaths = {{
-    {"/v1/embeddings", kNoEmbeddings},
-    {"/embeddings", kNoEmbeddings},
-    {"/embedding", kNoEmbeddings},
-    {"/api/embed", kNoEmbeddings},
-    {"/api/embeddings", kNoEmbeddings},
+constexpr std::array<MissingPath, 3> kMissingPaths = {{
+    {"/embedding", "this server has /v1/embeddings"},
     {"/v1/responses", "this server has /v1/chat/completions"},
     {"/api/pull", "this server has one model, which is loaded"},
 }};

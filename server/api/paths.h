@@ -15,6 +15,7 @@ struct PathRoute {
 // OpenAI's.
 void HandleOpenAiChat(Exchange& exchange);
 void HandleOpenAiCompletions(Exchange& exchange);
+void HandleOpenAiEmbeddings(Exchange& exchange);
 void HandleOpenAiModels(Exchange& exchange);
 void HandleOpenAiModel(Exchange& exchange);
 // Anthropic's.
@@ -34,6 +35,8 @@ void HandleSlotAction(Exchange& exchange);
 // ollama's.
 void HandleOllamaChat(Exchange& exchange);
 void HandleOllamaGenerate(Exchange& exchange);
+void HandleOllamaEmbed(Exchange& exchange);
+void HandleOllamaEmbeddings(Exchange& exchange);
 void HandleOllamaTags(Exchange& exchange);
 void HandleOllamaShow(Exchange& exchange);
 void HandleOllamaPs(Exchange& exchange);

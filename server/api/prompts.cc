@@ -36,20 +36,22 @@ PromptText ReadPromptText(const Json& prompt, const std::string& path, size_t vo
 
 }  // namespace
 
-std::vector<PromptText> ReadPrompts(const Fields& request, size_t vocab_size) {
-  constexpr size_t kMaxPrompts = 64;
-  const Json* const prompt = request.Find("prompt");
-  if (prompt == nullptr) RefuseField("prompt", "is missing");
+std::vector<PromptText> ReadPrompts(const Fields& request, size_t vocab_size,
+                                    const PromptField& field) {
+  const std::string name = field.name;
+  const Json* const prompt = request.Find(name);
+  if (prompt == nullptr) RefuseField(name, "is missing");
   if (!prompt->is_array() || IsListOfNumbers(*prompt)) {
-    return {ReadPromptText(*prompt, "prompt", vocab_size)};
+    return {ReadPromptText(*prompt, name, vocab_size)};
   }
-  if (prompt->empty()) RefuseField("prompt", "is an empty list");
-  if (prompt->size() > kMaxPrompts) {
-    RefuseField("prompt", Format("has more than {} prompts", kMaxPrompts));
+  if (prompt->empty()) RefuseField(name, "is an empty list");
+  if (prompt->size() > field.max_count) {
+    RefuseField(name, Format("has more than {} texts", field.max_count));
   }
   std::vector<PromptText> prompts;
+  prompts.reserve(prompt->size());
   for (const Json& item : *prompt) {
-    prompts.push_back(ReadPromptText(item, Format("prompt[{}]", prompts.size()), vocab_size));
+    prompts.push_back(ReadPromptText(item, Format("{}[{}]", name, prompts.size()), vocab_size));
   }
   return prompts;
 }

@@ -16,8 +16,14 @@ struct PromptText {
   std::vector<int32_t> tokens;  // Empty: the text counts.
 };
 
-// The field `prompt`: a text, a list of token ids, or a list of either.
-std::vector<PromptText> ReadPrompts(const Fields& request, size_t vocab_size);
+// Which field has the prompts, and how many there may be.
+struct PromptField {
+  const char* name = "prompt";
+  size_t max_count = 64;
+};
+// The field's value is a text, a list of token ids, or a list of either.
+std::vector<PromptText> ReadPrompts(const Fields& request, size_t vocab_size,
+                                    const PromptField& field = {});
 // The text of the prompt, without control tokens.
 std::string TextOf(const Engine& engine, const PromptText& prompt);
 

@@ -107,6 +107,15 @@ constexpr UnsupportedField kCompletionFields[] = {
     {"add_special_tokens", "[true]"},
 };
 
+constexpr UnsupportedField kEmbeddingFields[] = {
+    {"embd_normalize", "[2]", "is not supported unless it is 2"},
+    {"normalize", "[true]", "is not supported unless it is true"},
+    {"pooling", "[]", "is not supported: the model file says how hidden states are pooled"},
+    {"messages", "[]", "is not supported; use input"},
+    {"truncate_prompt_tokens"},
+    {"add_special_tokens", "[true]"},
+};
+
 constexpr UnsupportedField kAnthropicFields[] = {
     {"mcp_servers", "[[]]"},
     {"container"},
@@ -160,6 +169,8 @@ void RefuseUnsupportedInCompletions(const Fields& request) {
   Refuse(request, kCompletionFields);
   RefuseUnsupportedInOpenAi(request);
 }
+
+void RefuseUnsupportedInEmbeddings(const Fields& request) { Refuse(request, kEmbeddingFields); }
 
 void RefuseUnsupportedInAnthropic(const Fields& request) { Refuse(request, kAnthropicFields); }
 

@@ -13,6 +13,7 @@ void RefuseUnsupportedSampling(const Fields& fields);
 // Fields of OpenAI's requests, with the additions of llama-server and vLLM.
 void RefuseUnsupportedInChat(const Fields& request);
 void RefuseUnsupportedInCompletions(const Fields& request);
+void RefuseUnsupportedInEmbeddings(const Fields& request);
 // Fields of Anthropic's messages.
 void RefuseUnsupportedInAnthropic(const Fields& request);
 // Fields of ollama's requests.

@@ -254,14 +254,14 @@ TEST_F(RefusalTest, PathsAndMethods) {
   EXPECT_EQ(wrong->headers[0].name, "Allow");
   EXPECT_EQ(wrong->headers[0].value, "POST");
   // Clients try again after a status of 500 and more.
-  for (const char* const path : {"/v1/embeddings", "/v1/responses"}) {
+  for (const char* const path : {"/embedding", "/v1/responses"}) {
     const auto missing = Post(path, Json::object());
     EXPECT_EQ(missing->status, 404) << path;
     EXPECT_EQ(missing->json()["error"]["code"], "not_found");
     EXPECT_THAT(missing->json()["error"]["message"].get<std::string>(),
                 testing::HasSubstr(": this server"));
   }
-  EXPECT_EQ(Post("/api/embed", Json::object())->status, 404);
+  EXPECT_EQ(Post("/api/create", Json::object())->status, 404);
   // Ollama's clients read its own form.
   EXPECT_TRUE(Post("/api/pull", Json::object())->json()["error"].is_string());
 }

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "server/api/api_state.h"
+#include "server/api/prompts.h"
+#include "server/api/response.h"
+
+namespace cria::server {
+
+// What a request for embeddings asks for.
+struct EmbeddingRequest {
+  std::vector<PromptText> inputs;
+  const char* field = "input";  // Where the request has them.
+  size_t num_dimensions = 0;    // How many of the first numbers; 0: all.
+  bool truncates = false;       // What is longer than the context is cut off, and not refused.
+};
+
+// The field `dimensions`; 0 if it is missing.
+size_t ReadDimensions(const ApiState& state, const Fields& request);
+
+// Called with the embedding of each input, in order: its index and the numbers, which are valid
+// during the call.
+using EmbeddingCallback = std::function<void(size_t index, std::span<const float> embedding)>;
+
+// Embeds the inputs one after another, on the calling thread; what is wrong with any of them is
+// told before the first one is run. Returns how many tokens they have, or throws RequestError.
+size_t EmbedInputs(ApiState& state, const EmbeddingRequest& request, Response& response,
+                   const EmbeddingCallback& on_embedding);
+
+// The numbers as JSON has them, each with the digits that a float needs: "[0.1,-0.25]".
+std::string NumbersText(std::span<const float> numbers);
+
+}  // namespace cria::server

@@ -1,0 +1,79 @@
+// POST /api/embed and /api/embeddings
+
+#include <chrono>
+
+#include "server/api/embeddings.h"
+#include "server/api/fields.h"
+#include "server/api/paths.h"
+#include "server/api/request_error.h"
+#include "server/api/text_answer.h"
+
+namespace cria::server {
+namespace {
+
+constexpr size_t kMaxInputs = 2048;
+
+EmbeddingRequest ReadOllamaEmbed(Exchange& exchange) {
+  const Json body = TakeBody(exchange);
+  const Fields fields(body);
+  static_cast<void>(fields.String("model"));
+  EmbeddingRequest request = {.num_dimensions = ReadDimensions(exchange.state, fields),
+                              .truncates = fields.Bool("truncate").value_or(true)};
+  for (std::string& text : fields.Strings("input", kMaxInputs)) {
+    request.inputs.push_back({.text = std::move(text)});
+  }
+  return request;
+}
+
+EmbeddingRequest ReadOllamaEmbeddings(Exchange& exchange) {
+  const Json body = TakeBody(exchange);
+  const Fields fields(body);
+  static_cast<void>(fields.String("model"));
+  EmbeddingRequest request = {.field = "prompt", .truncates = true};
+  if (auto prompt = fields.String("prompt"); prompt && !prompt->empty()) {
+    request.inputs.push_back({.text = std::move(*prompt)});
+  }
+  return request;
+}
+
+}  // namespace
+
+// Without an input, there are no embeddings: clients load the model in this way.
+void HandleOllamaEmbed(Exchange& exchange) {
+  const EmbeddingRequest request = ReadOllamaEmbed(exchange);
+  Submit(exchange, [&](Response& response) {
+    const auto begin = std::chrono::steady_clock::now();
+    TextAnswer text(response);
+    text.Add("{" + TextAnswer::Members({{"model", exchange.state.model_name}}) +
+             R"(,"embeddings":[)");
+    const size_t num_tokens = EmbedInputs(exchange.state, request, response,
+                                          [&](size_t index, std::span<const float> numbers) {
+                                            if (index > 0) text.Add(",");
+                                            text.Add(NumbersText(numbers));
+                                          });
+    const auto time = std::chrono::duration_cast<std::chrono::nanoseconds>(
+        std::chrono::steady_clock::now() - begin);
+    text.Add("]," +
+             TextAnswer::Members({{"total_duration", time.count()},
+                                  {"load_duration", 0},
+                                  {"prompt_eval_count", num_tokens}}) +
+             "}");
+    text.Finish();
+  });
+}
+
+// The older path: one text, and no figures.
+void HandleOllamaEmbeddings(Exchange& exchange) {
+  const EmbeddingRequest request = ReadOllamaEmbeddings(exchange);
+  Submit(exchange, [&](Response& response) {
+    std::string numbers = "[]";
+    EmbedInputs(exchange.state, request, response, [&](size_t, std::span<const float> embedding) {
+      numbers = NumbersText(embedding);
+    });
+    TextAnswer text(response);
+    text.Add(R"({"embedding":)" + numbers + "}");
+    text.Finish();
+  });
+}
+
+}  // namespace cria::server
