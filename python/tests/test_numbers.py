@@ -13,6 +13,8 @@ def test_without_numpy(model: cria.Model, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setitem(sys.modules, "numpy", None)
     logits: Any = model.logits("Hello")
     assert isinstance(logits, array) and logits.typecode == "f" and len(logits) == model.info.vocab_size
+    embeddings: Any = model.embed(["a llama", "two"])
+    assert all(isinstance(embedding, array) and embedding.typecode == "f" for embedding in embeddings)
     result = model.complete("Hello", max_tokens=2, log_probabilities=True).read()
     assert result.tokens is not None
     ids: Any = result.tokens.ids

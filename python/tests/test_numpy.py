@@ -13,6 +13,13 @@ def test_with_numpy(model: cria.Model) -> None:
     logits: Any = model.logits("Hello")
     assert isinstance(logits, numpy.ndarray) and logits.dtype == numpy.float32
     assert logits.shape == (model.info.vocab_size,)
+    embeddings: Any = model.embed(["a llama", "two llamas", "a llama"])
+    assert all(embedding.dtype == numpy.float32 for embedding in embeddings)
+    assert [float(embeddings[0] @ other) for other in embeddings] == pytest.approx([1, embeddings[0] @ embeddings[1], 1])
+    assert float(embeddings[0] @ embeddings[1]) < 1 - 1e-3
+    assert model.embed([]) == []
+    with pytest.raises(cria.OutOfRangeError):
+        model.embed(["x" * 100_000])
     result = model.complete("Hello", max_tokens=2, temperature=0, log_probabilities=True).read()
     assert result.tokens is not None
     ids: Any = result.tokens.ids

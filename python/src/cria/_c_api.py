@@ -413,6 +413,15 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
         c_size_t,
         POINTER(c_size_t),
     ]),
+    "cria_embed": (c_int, [
+        c_void_p,
+        c_char_p,
+        c_size_t,
+        POINTER(cria_callbacks),
+        POINTER(c_float),
+        c_size_t,
+        POINTER(c_size_t),
+    ]),
     "cria_chat_create": (c_int, [
         c_void_p,
         c_char_p,

@@ -155,6 +155,18 @@ class Model:
         return read_logits([self._handle], lambda addresses, callbacks, *logits: library.cria_get_logits(
             addresses[0], text, len(text), int(parse_special), callbacks, *logits), on_prompt)
 
+    def embed(self, texts: Sequence[str], *, on_prompt: Optional[PromptCallback] = None) -> List[Array[float]]:
+        """The embedding of each text: float32 of shape [hidden_size], with a Euclidean norm of 1.
+
+        Calls of several threads run their texts together. `on_prompt(done_tokens, total_tokens)` is called while a text
+        is read; what it raises ends the call. Raises OutOfRangeError if a text does not fit into the context.
+        """
+        return [self._embed(text.encode(), on_prompt) for text in texts]
+
+    def _embed(self, text: bytes, on_prompt: Optional[PromptCallback]) -> Array[float]:
+        return read_logits([self._handle], lambda addresses, callbacks, *embedding: library.cria_embed(
+            addresses[0], text, len(text), callbacks, *embedding), on_prompt)
+
     # ---- Texts and tokens ----
 
     def render(self, messages: Sequence[Mapping[str, str]], *, variables: Optional[Mapping[str, Any]] = None,

@@ -438,6 +438,17 @@ CRIA_API cria_status cria_get_logits(cria_model* model, const char* prompt, size
                                      int parse_special, const cria_callbacks* callbacks,
                                      float* logits, size_t capacity, size_t* num_logits);
 
+// Writes the embedding of a text to `embedding`: its pooled hidden states with a Euclidean norm of
+// 1, so that the product of two embeddings is the cosine of their angle. The model file says how
+// they are pooled; if it does not, the last token's is taken. Names of special tokens in the text
+// are these tokens. `*num_dimensions` is set to the size of an embedding; if `capacity` is less,
+// the function returns CRIA_ERROR_OUT_OF_RANGE, and if `embedding` is NULL, nothing is read. Texts
+// of several threads run together, and none stays in the context. Of the callbacks, which may be
+// NULL, only on_prompt is used.
+CRIA_API cria_status cria_embed(cria_model* model, const char* text, size_t text_bytes,
+                                const cria_callbacks* callbacks, float* embedding, size_t capacity,
+                                size_t* num_dimensions);
+
 // ---- Chats ----
 
 // A model may have any number of chats, of which `num_sequences` run at the same time. A chat that

@@ -309,6 +309,15 @@ class Model {
     });
   }
 
+  // The embedding of a text, as cria_embed.
+  Result<std::vector<float>> Embed(std::string_view text, const Callbacks& callbacks = {}) {
+    const internal::Receiver receiver(callbacks);
+    return internal::ArrayOf<float>([&](float* embedding, size_t capacity, size_t* count) {
+      return cria_embed(get(), text.data(), text.size(), receiver.get(), embedding, capacity,
+                        count);
+    });
+  }
+
   // What the chat template makes of messages. `variables` is a JSON object or "".
   Result<std::string> Render(const std::vector<Message>& messages,
                              bool add_generation_prompt = true,
