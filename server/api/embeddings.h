@@ -12,6 +12,9 @@
 
 namespace cria::server {
 
+// How many texts a request may have, as OpenAI's.
+inline constexpr size_t kMaxEmbeddingInputs = 2048;
+
 // What a request for embeddings asks for.
 struct EmbeddingRequest {
   std::vector<PromptText> inputs;

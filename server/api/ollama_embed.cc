@@ -11,15 +11,13 @@
 namespace cria::server {
 namespace {
 
-constexpr size_t kMaxInputs = 2048;
-
 EmbeddingRequest ReadOllamaEmbed(Exchange& exchange) {
   const Json body = TakeBody(exchange);
   const Fields fields(body);
   static_cast<void>(fields.String("model"));
   EmbeddingRequest request = {.num_dimensions = ReadDimensions(exchange.state, fields),
                               .truncates = fields.Bool("truncate").value_or(true)};
-  for (std::string& text : fields.Strings("input", kMaxInputs)) {
+  for (std::string& text : fields.Strings("input", kMaxEmbeddingInputs)) {
     request.inputs.push_back({.text = std::move(text)});
   }
   return request;

@@ -11,8 +11,6 @@
 namespace cria::server {
 namespace {
 
-constexpr size_t kMaxInputs = 2048;  // OpenAI's.
-
 struct EmbeddingsBody {
   EmbeddingRequest request;
   bool is_base64 = false;
@@ -24,9 +22,9 @@ EmbeddingsBody ReadEmbeddings(Exchange& exchange) {
   RefuseUnsupportedInEmbeddings(fields);
   static_cast<void>(fields.String("model"));
   const size_t vocab_size = exchange.state.engine.decoder().vocab_size();
-  EmbeddingsBody read = {
-      .request = {.inputs = ReadPrompts(fields, vocab_size, {"input", kMaxInputs}),
-                  .num_dimensions = ReadDimensions(exchange.state, fields)}};
+  EmbeddingsBody read;
+  read.request.inputs = ReadPrompts(fields, vocab_size, {"input", kMaxEmbeddingInputs});
+  read.request.num_dimensions = ReadDimensions(exchange.state, fields);
   const std::string format = fields.String("encoding_format").value_or("float");
   if (format != "float" && format != "base64") {
     RefuseField("encoding_format", R"(is neither "float" nor "base64")");
