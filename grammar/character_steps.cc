@@ -42,7 +42,7 @@ Result<bool> CharacterSteps::FollowPlain() {
   return true;
 }
 
-Result<bool> CharacterSteps::WideFollow() {
+Result<bool> CharacterSteps::WideDoTheSame() {
   // The Unicode Standard, table 3-7.
   static constexpr ByteRange kLast = {0x80, 0xBF};
   static constexpr auto kTwo = std::to_array<ByteRange>({{0xC2, 0xDF}, kLast});

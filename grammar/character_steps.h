@@ -30,7 +30,7 @@ class CharacterSteps {
   Result<bool> FollowPlain();
   // Whether all characters beyond ASCII lead to the same states as plain bytes. FollowPlain must
   // have returned true.
-  Result<bool> WideFollow();
+  Result<bool> WideDoTheSame();
 
   // The state after so many characters, if FollowPlain has returned true.
   State After(size_t num_characters) const { return states_[num_characters]; }
@@ -51,8 +51,8 @@ class CharacterSteps {
   const std::span<State> path_;
   State* const states_;
   const size_t num_collections_;
-  std::array<uint16_t, 256>
-      next_class_;  // The first byte behind each one that is of another class.
+  // For each byte, the first one behind it that is of another class.
+  std::array<uint16_t, 256> next_class_;
 };
 
 }  // namespace cria::grammar

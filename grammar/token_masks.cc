@@ -54,7 +54,7 @@ class TokenWalk {
     CRIA_ASSIGN_OR_RETURN(const bool plain, steps.FollowPlain());
     if (!plain) return {};
     AllowAll(TokenTable::Kind::kPlain, steps);
-    CRIA_ASSIGN_OR_RETURN(const bool wide, steps.WideFollow());
+    CRIA_ASSIGN_OR_RETURN(const bool wide, steps.WideDoTheSame());
     if (wide) AllowAll(TokenTable::Kind::kWide, steps);
     return {};
   }

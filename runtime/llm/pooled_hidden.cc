@@ -12,9 +12,9 @@ PooledHidden::PooledHidden(Pooling pooling, std::span<float> vector)
   std::ranges::fill(vector_, 0.0f);
 }
 
-size_t PooledHidden::NumRows(size_t num_tokens, bool end_the_text) const {
+size_t PooledHidden::NumRows(size_t num_tokens, bool ends_text) const {
   if (pooling_ == Pooling::kMean) return num_tokens;
-  return end_the_text ? 1 : 0;
+  return ends_text ? 1 : 0;
 }
 
 void PooledHidden::Add(std::span<const float> hidden) {

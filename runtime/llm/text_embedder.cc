@@ -15,7 +15,7 @@ Status TextEmbedder::Embed(std::span<const int32_t> tokens, Pooling pooling,
   CRIA_RETURN_IF_ERROR(
       scheduler_.Begin(seat_, {.reserved_tokens = tokens.size()}, cancel).transform([](size_t) {}));
   const Status run = Run(tokens, pooling, embedding, cancel, on_prompt);
-  // Makes the sequence empty. If that fails, the cache keeps a text that nobody asks for.
+  // This empties the sequence. If it fails, the text stays in the cache until its room is needed.
   static_cast<void>(scheduler_.Begin(seat_, {}, nullptr));
   scheduler_.End(seat_);
   return run;

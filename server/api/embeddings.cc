@@ -4,6 +4,7 @@
 #include <charconv>
 #include <chrono>
 #include <cstdint>
+#include <utility>
 
 #include "core/format.h"
 #include "llm/embedding_tokens.h"
@@ -14,18 +15,16 @@
 namespace cria::server {
 namespace {
 
-// The tokens of all inputs are in memory together.
-constexpr size_t kMaxInputTokens = size_t{1} << 18;
-
-std::vector<std::vector<int32_t>> EncodeInputs(const Engine& engine,
-                                               const EmbeddingRequest& request) {
+// Moves each input out of the request, so that its text is freed when it has become tokens.
+std::vector<std::vector<int32_t>> EncodeInputs(const Engine& engine, EmbeddingRequest& request) {
   const size_t context = engine.decoder().context_tokens();
   const std::string field = request.field;
   std::vector<std::vector<int32_t>> encoded;
   encoded.reserve(request.inputs.size());
   size_t num_tokens = 0;
-  for (const PromptText& input : request.inputs) {
-    std::vector<int32_t> tokens = input.tokens;
+  for (PromptText& given : request.inputs) {
+    PromptText input = std::move(given);
+    std::vector<int32_t> tokens = std::move(input.tokens);
     if (tokens.empty()) {
       tokens = ValueOf(EmbeddingTokens(engine, input.text, request.truncates), field);
     } else if (tokens.size() > context) {
@@ -38,8 +37,9 @@ std::vector<std::vector<int32_t>> EncodeInputs(const Engine& engine,
     }
     if (tokens.empty()) RefuseField(field, "is empty: there is nothing to embed");
     num_tokens += tokens.size();
-    if (num_tokens > std::max(kMaxInputTokens, context)) {
-      RefuseField(field, Format("has texts with more than {} tokens together", kMaxInputTokens));
+    if (num_tokens > std::max(kMaxEmbeddingTokens, context)) {
+      RefuseField(field,
+                  Format("has texts with more than {} tokens together", kMaxEmbeddingTokens));
     }
     tokens.shrink_to_fit();
     encoded.push_back(std::move(tokens));
@@ -55,7 +55,7 @@ size_t ReadDimensions(const ApiState& state, const Fields& request) {
   return static_cast<size_t>(count.value_or(0));
 }
 
-size_t EmbedInputs(ApiState& state, const EmbeddingRequest& request, Response& response,
+size_t EmbedInputs(ApiState& state, EmbeddingRequest request, Response& response,
                    const EmbeddingCallback& on_embedding) {
   const auto begin = std::chrono::steady_clock::now();
   const std::vector<std::vector<int32_t>> inputs = EncodeInputs(state.engine, request);

@@ -7,13 +7,11 @@
 #include <vector>
 
 #include "server/api/api_state.h"
+#include "server/api/json_bounds.h"
 #include "server/api/prompts.h"
 #include "server/api/response.h"
 
 namespace cria::server {
-
-// How many texts a request may have, as OpenAI's.
-inline constexpr size_t kMaxEmbeddingInputs = 2048;
 
 // What a request for embeddings asks for.
 struct EmbeddingRequest {
@@ -32,7 +30,7 @@ using EmbeddingCallback = std::function<void(size_t index, std::span<const float
 
 // Embeds the inputs one after another, on the calling thread; what is wrong with any of them is
 // told before the first one is run. Returns how many tokens they have, or throws RequestError.
-size_t EmbedInputs(ApiState& state, const EmbeddingRequest& request, Response& response,
+size_t EmbedInputs(ApiState& state, EmbeddingRequest request, Response& response,
                    const EmbeddingCallback& on_embedding);
 
 // The numbers as JSON has them, each with the digits that a float needs: "[0.1,-0.25]".

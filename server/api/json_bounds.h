@@ -32,6 +32,13 @@ inline constexpr size_t kMaxVariableValues = 8192;
 // A conversation may have so many messages. As a value of Jinja, each takes up to two kilobytes.
 inline constexpr size_t kMaxMessages = 4096;
 
+// A request for embeddings may have so many texts, as OpenAI's, and so many tokens in all of them.
+inline constexpr size_t kMaxEmbeddingInputs = 2048;
+inline constexpr size_t kMaxEmbeddingTokens = size_t{1} << 18;
+// What such a request keeps while its texts run one after another: their tokens, in a list each.
+inline constexpr uint64_t kEmbeddingBytes =
+    kMaxEmbeddingTokens * sizeof(int32_t) + kMaxEmbeddingInputs * uint64_t{64};
+
 // A tool whose schema has more values is shown to the model, but not enforced.
 inline constexpr size_t kMaxToolValues = 1024;
 

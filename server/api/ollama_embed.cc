@@ -1,6 +1,7 @@
 // POST /api/embed and /api/embeddings
 
 #include <chrono>
+#include <utility>
 
 #include "server/api/embeddings.h"
 #include "server/api/fields.h"
@@ -15,8 +16,9 @@ EmbeddingRequest ReadOllamaEmbed(Exchange& exchange) {
   const Json body = TakeBody(exchange);
   const Fields fields(body);
   static_cast<void>(fields.String("model"));
-  EmbeddingRequest request = {.num_dimensions = ReadDimensions(exchange.state, fields),
-                              .truncates = fields.Bool("truncate").value_or(true)};
+  EmbeddingRequest request;
+  request.num_dimensions = ReadDimensions(exchange.state, fields);
+  request.truncates = fields.Bool("truncate").value_or(true);
   for (std::string& text : fields.Strings("input", kMaxEmbeddingInputs)) {
     request.inputs.push_back({.text = std::move(text)});
   }
@@ -38,13 +40,13 @@ EmbeddingRequest ReadOllamaEmbeddings(Exchange& exchange) {
 
 // Without an input, there are no embeddings: clients load the model in this way.
 void HandleOllamaEmbed(Exchange& exchange) {
-  const EmbeddingRequest request = ReadOllamaEmbed(exchange);
+  EmbeddingRequest request = ReadOllamaEmbed(exchange);
   Submit(exchange, [&](Response& response) {
     const auto begin = std::chrono::steady_clock::now();
     TextAnswer text(response);
     text.Add("{" + TextAnswer::Members({{"model", exchange.state.model_name}}) +
              R"(,"embeddings":[)");
-    const size_t num_tokens = EmbedInputs(exchange.state, request, response,
+    const size_t num_tokens = EmbedInputs(exchange.state, std::move(request), response,
                                           [&](size_t index, std::span<const float> numbers) {
                                             if (index > 0) text.Add(",");
                                             text.Add(NumbersText(numbers));
@@ -62,12 +64,12 @@ void HandleOllamaEmbed(Exchange& exchange) {
 
 // The older path: one text, and no figures.
 void HandleOllamaEmbeddings(Exchange& exchange) {
-  const EmbeddingRequest request = ReadOllamaEmbeddings(exchange);
+  EmbeddingRequest request = ReadOllamaEmbeddings(exchange);
   Submit(exchange, [&](Response& response) {
     std::string numbers = "[]";
-    EmbedInputs(exchange.state, request, response, [&](size_t, std::span<const float> embedding) {
-      numbers = NumbersText(embedding);
-    });
+    EmbedInputs(
+        exchange.state, std::move(request), response,
+        [&](size_t, std::span<const float> embedding) { numbers = NumbersText(embedding); });
     TextAnswer text(response);
     text.Add(R"({"embedding":)" + numbers + "}");
     text.Finish();

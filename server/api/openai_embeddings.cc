@@ -1,6 +1,6 @@
 // POST /v1/embeddings
 
-#include <cstring>
+#include <utility>
 
 #include "server/api/embeddings.h"
 #include "server/api/paths.h"
@@ -55,12 +55,13 @@ std::string Base64Text(std::span<const float> numbers) {
 }  // namespace
 
 void HandleOpenAiEmbeddings(Exchange& exchange) {
-  const EmbeddingsBody body = ReadEmbeddings(exchange);
+  EmbeddingsBody body = ReadEmbeddings(exchange);
   Submit(exchange, [&](Response& response) {
     TextAnswer text(response);
     text.Add(R"({"object":"list","data":[)");
     const size_t num_tokens = EmbedInputs(
-        exchange.state, body.request, response, [&](size_t index, std::span<const float> numbers) {
+        exchange.state, std::move(body.request), response,
+        [&](size_t index, std::span<const float> numbers) {
           text.Add(index > 0 ? ",{" : "{");
           text.Add(TextAnswer::Members({{"object", "embedding"}, {"index", index}}));
           text.Add(R"(,"embedding":)");
