@@ -99,8 +99,12 @@ Status Decoder::RunLayers(size_t rows) {
   hidden_.BeginBlock(rows, first.input_layernorm, first.mixer->input());
   for (size_t i = 0; i < layers_.size(); ++i) {
     const DecoderLayer& layer = layers_[i];
-    CRIA_RETURN_IF_ERROR(layer.mixer->Store(placement_, rows));
-    if (layer.is_last_to_store) rows = KeepLogitRows(*layer.mixer);
+    if (layer.is_last_to_store) {
+      CRIA_RETURN_IF_ERROR(layer.mixer->StoreLast(placement_, rows));
+      rows = KeepLogitRows(*layer.mixer);
+    } else {
+      CRIA_RETURN_IF_ERROR(layer.mixer->Store(placement_, rows));
+    }
     if (rows == 0) return {};
     CRIA_RETURN_IF_ERROR(layer.mixer->Mix(placement_, rows));
     CRIA_RETURN_IF_ERROR(

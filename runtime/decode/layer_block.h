@@ -57,6 +57,11 @@ class TokenMixer : public LayerBlock {
 
   // Adds all rows of the batch to what is kept of their sequences for later rows.
   virtual Status Store(const BatchPlacement& placement, size_t rows) = 0;
+  // As Store, in the last layer that keeps anything: only the placement's logit rows are left by
+  // Keep afterwards, so what only Mix reads need not be computed for the others.
+  virtual Status StoreLast(const BatchPlacement& placement, size_t rows) {
+    return Store(placement, rows);
+  }
   // Leaves only `rows`, in ascending order: they become the first rows.
   virtual void Keep(std::span<const uint32_t> rows) = 0;
   // Computes the output of the rows that are left.

@@ -1,5 +1,7 @@
 #include "decode/projection.h"
 
+#include <algorithm>
+
 #include "core/numeric.h"
 #include "model/tensor_table.h"
 #include "ops/quantized_blocks.h"
@@ -22,6 +24,22 @@ Status Projection::Run(size_t rows, OperatorKind kind, const Workers& workers) c
   const ThreadPool& pool = workers.PoolFor(rows);
   for (const Piece& piece : pieces_) {
     CRIA_RETURN_IF_ERROR(piece.linear->Run(piece.packed, rows, pool));
+  }
+  workers.Count(kind);
+  return {};
+}
+
+Status Projection::RunStored(size_t rows, const xnn::OutputRange& stored,
+                             std::span<const uint32_t> kept, OperatorKind kind,
+                             const Workers& workers) const {
+  const ThreadPool& pool = workers.PoolFor(rows);
+  size_t first = 0;
+  for (const Piece& piece : pieces_) {
+    const size_t outputs = piece.linear->layout().output_channels;
+    const auto within = [&](size_t output) { return std::clamp(output, first, first + outputs); };
+    const xnn::OutputRange range = {within(stored.begin) - first, within(stored.end) - first};
+    CRIA_RETURN_IF_ERROR(piece.linear->RunStored(piece.packed, rows, range, kept, pool));
+    first += outputs;
   }
   workers.Count(kind);
   return {};

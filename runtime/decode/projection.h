@@ -39,6 +39,10 @@ class Projection {
   }
   // Multiplies the first `rows` rows of the input, which are ready.
   Status Run(size_t rows, OperatorKind kind, const Workers& workers) const;
+  // As Run, but the outputs that are not in `stored` are computed only for `kept` of the rows, in
+  // ascending order, as far as xnn::Linear::RunStored saves that.
+  Status RunStored(size_t rows, const xnn::OutputRange& stored, std::span<const uint32_t> kept,
+                   OperatorKind kind, const Workers& workers) const;
 
   // For a matrix in one piece of `num_parts` equal parts, each packed by itself: one of them.
   std::span<const std::byte> Part(size_t part, size_t num_parts) const {

@@ -95,6 +95,19 @@ void SelfAttention::AddPlaces(TensorPlaces& places) {
 
 Status SelfAttention::Store(const BatchPlacement& placement, size_t rows) {
   CRIA_RETURN_IF_ERROR(qkv_proj_.Run(rows, OperatorKind::kQkvProj, workers_));
+  return StoreProjected(placement, rows);
+}
+
+Status SelfAttention::StoreLast(const BatchPlacement& placement, size_t rows) {
+  // The sums of joint norms are those of all rows.
+  if (IsNormalizedOverRanks()) return Store(placement, rows);
+  CRIA_RETURN_IF_ERROR(
+      qkv_proj_.RunStored(rows, {query_channels_, query_channels_ + 2 * key_value_channels_},
+                          placement.logit_rows(), OperatorKind::kQkvProj, workers_));
+  return StoreProjected(placement, rows);
+}
+
+Status SelfAttention::StoreProjected(const BatchPlacement& placement, size_t rows) {
   if (IsNormalizedOverRanks()) {
     CRIA_RETURN_IF_ERROR(
         ranks_.NormalizeJointly({buffers_.qkv, rows * qkv_channels_}, qkv_bias_, q_norm_, k_norm_));

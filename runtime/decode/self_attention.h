@@ -41,6 +41,7 @@ class SelfAttention final : public TokenMixer {
   const Projection& input() const override { return qkv_proj_; }
   const float* output_bias() const override { return o_bias_; }
   Status Store(const BatchPlacement& placement, size_t rows) override;
+  Status StoreLast(const BatchPlacement& placement, size_t rows) override;
   void Keep(std::span<const uint32_t> rows) override;
   Status Mix(const BatchPlacement& placement, size_t rows) override;
   Status RunProducts(size_t rows, size_t mixed_rows) override;
@@ -51,6 +52,8 @@ class SelfAttention final : public TokenMixer {
   }
 
  private:
+  // Finishes Store after the product.
+  Status StoreProjected(const BatchPlacement& placement, size_t rows);
   // Whether queries and keys are normalized before RotateAndStore, because other ranks have a part.
   bool IsNormalizedOverRanks() const;
   void NormalizeHeads(float* heads, size_t channels, const float* weight) const;

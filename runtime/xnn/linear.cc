@@ -251,12 +251,43 @@ Status Linear::RunGroups(std::span<const ops::RowGroup> groups, const ThreadPool
     }
     return {};
   }
-  const QuantizedRows& quantized = buffers_.quantized;
-  const size_t rows = groups.back().first_row + groups.back().num_rows;
-  ops::MultiplyTiledGroups(*kernel_, TilesOf(*kernel_, layout_), groups, layout_.output_channels,
-                           {quantized.values, buffers_.quantized_stride, rows},
-                           {buffers_.output, buffers_.output_stride}, pool);
+  RunTiles(groups, {0, layout_.output_channels}, pool);
   return {};
+}
+
+Status Linear::RunStored(std::span<const std::byte> packed, size_t rows, const OutputRange& stored,
+                         std::span<const uint32_t> kept, const ThreadPool& pool) {
+  if (kernel_ == nullptr || kept.size() == rows) return Run(packed, rows, pool);
+  const ops::PackedTiles tiles = TilesOf(*kernel_, layout_);
+  const OutputRange by_all = {stored.begin / tiles.outputs * tiles.outputs,
+                              std::min(DivideRoundingUp(stored.end, tiles.outputs) * tiles.outputs,
+                                       layout_.output_channels)};
+  const auto run = [&](size_t first_row, size_t num_rows, const OutputRange& outputs) {
+    if (num_rows == 0 || outputs.begin == outputs.end) return;
+    const ops::RowGroup group = {
+        .packed = packed.data() + outputs.begin / tiles.outputs * tiles.tile_bytes(),
+        .first_row = first_row,
+        .num_rows = num_rows};
+    RunTiles(std::span(&group, 1), outputs, pool);
+  };
+  run(0, rows, by_all);
+  for (size_t i = 0; i < kept.size();) {
+    const size_t first_row = kept[i];
+    size_t num_rows = 1;
+    while (++i < kept.size() && kept[i] == first_row + num_rows) ++num_rows;
+    run(first_row, num_rows, {0, by_all.begin});
+    run(first_row, num_rows, {by_all.end, layout_.output_channels});
+  }
+  return {};
+}
+
+void Linear::RunTiles(std::span<const ops::RowGroup> groups, const OutputRange& outputs,
+                      const ThreadPool& pool) const {
+  const size_t rows = groups.back().first_row + groups.back().num_rows;
+  ops::MultiplyTiledGroups(*kernel_, TilesOf(*kernel_, layout_), groups,
+                           outputs.end - outputs.begin,
+                           {buffers_.quantized.values, buffers_.quantized_stride, rows},
+                           {buffers_.output + outputs.begin, buffers_.output_stride}, pool);
 }
 
 Status Linear::RunOperators(const std::byte* packed, size_t rows, const LinearBuffers& buffers,

@@ -47,6 +47,12 @@ struct LinearBuffers {
   size_t output_stride = 0;  // In floats, at least output_channels.
 };
 
+// Consecutive outputs: from `begin` up to, but without, `end`.
+struct OutputRange {
+  size_t begin = 0;
+  size_t end = 0;
+};
+
 // output[rows][output_channels] = input[rows][input_channels] × weightsᵀ, for all matrices with one
 // layout that use the same buffers, one after another: one matrix for each layer of a model. Uses a
 // kernel of our own if there is one, which is faster than XNNPACK's or rounds its input less. One
@@ -77,6 +83,11 @@ class Linear {
   // Multiplies the first `rows` rows by `packed`: the PackedBytes that Pack packed on a processor
   // with this layout. Allocates nothing.
   Status Run(std::span<const std::byte> packed, size_t rows, const ThreadPool& pool);
+  // As Run, but only `kept` of the rows, in ascending order, are multiplied by outputs that are not
+  // in `stored`. What the other rows have there is undefined. Nothing is saved where XNNPACK
+  // multiplies, and a whole tile of outputs is multiplied if `stored` has a part of it.
+  Status RunStored(std::span<const std::byte> packed, size_t rows, const OutputRange& stored,
+                   std::span<const uint32_t> kept, const ThreadPool& pool);
   // Multiplies groups of rows with a matrix of their own each. The groups follow one another
   // from the first row on.
   Status RunGroups(std::span<const ops::RowGroup> groups, const ThreadPool& pool);
@@ -85,6 +96,9 @@ class Linear {
   struct Operator;
 
   Linear();
+  // Multiplies groups of rows by a range of outputs that begins with a tile, by a kernel of ours.
+  void RunTiles(std::span<const ops::RowGroup> groups, const OutputRange& outputs,
+                const ThreadPool& pool) const;
   // Multiplies the first `rows` rows of `buffers`.
   Status RunOperators(const std::byte* packed, size_t rows, const LinearBuffers& buffers,
                       const ThreadPool& pool);

@@ -280,6 +280,38 @@ TEST_P(LinearTest, LayersMayShareBuffers) {
   }
 }
 
+// Rows that end have what is stored of them, and the others have all their outputs: the bits of a
+// product of all rows by all outputs.
+TEST_P(LinearTest, OnlyRowsThatAreKeptNeedWhatIsNotStored) {
+  const StoredWeights weights(GetParam(), 31);
+  Activations activations(weights.layout(), 32);
+  auto made = MakeLinear(weights.view(), activations.buffers());
+  ASSERT_TRUE(made);
+  const size_t outputs = weights.layout().output_channels;
+  constexpr size_t kRows = 40;
+  activations.Quantize(made->linear, kRows);
+  for (const size_t num_threads : {1, 2}) {
+    const ThreadPool pool = Threads(num_threads);
+    ASSERT_TRUE(made->Run(kRows, pool));
+    const std::vector<float> all = activations.output();
+    for (const OutputRange& stored : {OutputRange{0, outputs}, OutputRange{outputs, outputs},
+                                      OutputRange{outputs / 3, outputs * 2 / 3}}) {
+      for (const std::vector<uint32_t>& kept :
+           std::vector<std::vector<uint32_t>>{{}, {39}, {0, 1, 2, 17, 38, 39}}) {
+        activations.ForgetOutput();
+        ASSERT_TRUE(made->linear.RunStored(made->packed.bytes(), kRows, stored, kept, pool));
+        for (size_t i = 0; i < kRows * outputs; ++i) {
+          const size_t output = i % outputs;
+          const bool is_stored = output >= stored.begin && output < stored.end;
+          const auto row = static_cast<uint32_t>(i / outputs);
+          if (!is_stored && !std::ranges::binary_search(kept, row)) continue;
+          ASSERT_EQ(activations.output()[i], all[i]) << "row " << row << ", output " << output;
+        }
+      }
+    }
+  }
+}
+
 // Every row must have the bits that it has in a product of its group alone.
 TEST_P(LinearTest, GroupsOfRowsAreMultipliedByTheirOwnMatrices) {
   const ThreadPool pool = Threads(2);
