@@ -7,6 +7,7 @@ namespace cria::cli {
 // Each function adds one command to cria.
 void AddBatchCommand(CommandLine& program);
 void AddBenchCommand(CommandLine& program);
+void AddEmbedCommand(CommandLine& program);
 void AddEvalCommand(CommandLine& program);
 void AddRunCommand(CommandLine& program);
 void AddChatCommand(CommandLine& program);

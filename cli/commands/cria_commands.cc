@@ -14,6 +14,7 @@ Status RunCommand(const std::vector<std::string>& arguments) {
   AddRunCommand(program);
   AddBatchCommand(program);
   AddBenchCommand(program);
+  AddEmbedCommand(program);
   AddEvalCommand(program);
   AddInfoCommand(program);
   AddModelsCommand(program);

@@ -189,7 +189,9 @@ CommandLine* CommandLine::FindCommand(std::string_view name) const {
 
 Status CommandLine::TakePositional(const std::string& argument) {
   for (Option& option : options_) {
-    if (option.is_positional() && option.given_.empty()) return option.Take(argument);
+    if (option.is_positional() && (option.given_.empty() || option.is_repeatable_)) {
+      return option.Take(argument);
+    }
   }
   if (commands_.empty()) {
     return Fail(ErrorCode::kUsage, Format("\"{}\" is one argument too many", argument));
@@ -324,7 +326,8 @@ std::string CommandLine::HelpText() const {
     if (option.is_positional()) {
       const bool has_flag = option.names_.front().starts_with('-');
       const std::string& name = has_flag ? option.metavar_ : option.names_.front();
-      text += option.is_required_ ? ' ' + name : Format(" [{}]", name);
+      const char* const more = option.is_repeatable_ ? "…" : "";
+      text += option.is_required_ ? ' ' + name + more : Format(" [{}{}]", name, more);
     }
     if (!std::ranges::contains(groups, option.group_)) groups.push_back(option.group_);
   }

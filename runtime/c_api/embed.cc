@@ -28,8 +28,8 @@ Status Embed(cria_model* handle, const char* given, size_t text_bytes,
   Answer reading(model, *session, known, /*chat=*/nullptr);
   const GenerationOptions options = reading.Options(nullptr);
   TextEmbedder embedder(engine.scheduler());
-  return embedder.Embed(tokens, engine.pooling(), {embedding, *num_dimensions}, options.cancel,
-                        options.on_prompt);
+  return embedder.Embed(tokens, {.pooling = engine.pooling()}, {embedding, *num_dimensions},
+                        options.cancel, options.on_prompt);
 }
 
 }  // namespace

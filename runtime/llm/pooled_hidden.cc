@@ -18,8 +18,14 @@ size_t PooledHidden::NumRows(size_t num_tokens, bool ends_text) const {
 }
 
 void PooledHidden::Add(std::span<const float> hidden) {
-  // The mean is the sum but for its length, which Finish changes anyway.
   ops::Add(hidden.data(), hidden.size(), vector_.data());
+  ++num_rows_;
+}
+
+void PooledHidden::Finish() {
+  if (num_rows_ < 2) return;
+  const float scale = 1.0f / static_cast<float>(num_rows_);
+  for (float& value : vector_) value *= scale;
 }
 
 void PooledHidden::Normalize(std::span<float> vector) {

@@ -18,16 +18,18 @@ class PooledHidden {
   size_t NumRows(size_t num_tokens, bool ends_text) const;
   // `hidden`, [hidden_size], is the next of these rows.
   void Add(std::span<const float> hidden);
-  // Scales the vector to a Euclidean norm of 1, unless it is zero.
-  void Finish() { Normalize(vector_); }
+  // Divides a sum by the number of its rows.
+  void Finish();
 
-  // Scales any vector like this. The beginning of an embedding, scaled again, is an embedding, too,
-  // if the model was trained for that (Matryoshka representations, Kusupati et al. 2022).
+  // Scales a vector to a Euclidean norm of 1, unless it is zero. The beginning of an embedding,
+  // scaled again, is an embedding, too, if the model was trained for that (Matryoshka
+  // representations, Kusupati et al. 2022).
   static void Normalize(std::span<float> vector);
 
  private:
   const Pooling pooling_;
   const std::span<float> vector_;
+  size_t num_rows_ = 0;
 };
 
 }  // namespace cria

@@ -8,13 +8,13 @@ namespace cria {
 
 TextEmbedder::~TextEmbedder() { scheduler_.Leave(seat_); }
 
-Status TextEmbedder::Embed(std::span<const int32_t> tokens, Pooling pooling,
+Status TextEmbedder::Embed(std::span<const int32_t> tokens, const EmbeddingForm& form,
                            std::span<float> embedding, const std::atomic<bool>* cancel,
                            const PromptCallback& on_prompt) {
   CRIA_RETURN_IF_ERROR(Check(tokens, embedding));
   CRIA_RETURN_IF_ERROR(
       scheduler_.Begin(seat_, {.reserved_tokens = tokens.size()}, cancel).transform([](size_t) {}));
-  const Status run = Run(tokens, pooling, embedding, cancel, on_prompt);
+  const Status run = Run(tokens, form, embedding, cancel, on_prompt);
   // This empties the sequence. If it fails, the text stays in the cache until its room is needed.
   static_cast<void>(scheduler_.Begin(seat_, {}, nullptr));
   scheduler_.End(seat_);
@@ -30,10 +30,10 @@ Status TextEmbedder::Check(std::span<const int32_t> tokens,
                                         model.hidden_size(), embedding.size()));
 }
 
-Status TextEmbedder::Run(std::span<const int32_t> tokens, Pooling pooling,
+Status TextEmbedder::Run(std::span<const int32_t> tokens, const EmbeddingForm& form,
                          std::span<float> embedding, const std::atomic<bool>* cancel,
                          const PromptCallback& on_prompt) {
-  PooledHidden pooled(pooling, embedding);
+  PooledHidden pooled(form.pooling, embedding);
   const size_t num_tokens = tokens.size();
   while (true) {
     const bool goes_on = !on_prompt || on_prompt(num_tokens - tokens.size(), num_tokens);
@@ -46,6 +46,7 @@ Status TextEmbedder::Run(std::span<const int32_t> tokens, Pooling pooling,
     tokens = tokens.subspan(progress.num_tokens);
   }
   pooled.Finish();
+  if (form.is_normalized) PooledHidden::Normalize(embedding);
   return {};
 }
 

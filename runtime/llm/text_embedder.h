@@ -12,10 +12,15 @@
 
 namespace cria {
 
-// Computes embeddings of texts: their pooled hidden states behind the last norm, with a Euclidean
-// norm of 1, as sentence-transformers does. Texts of several threads run as one batch, each with an
-// embedder of its own. Nothing of a text stays in the cache, and nothing is taken from there: so an
-// embedding does not depend on what ran before it.
+// What an embedding is made of.
+struct EmbeddingForm {
+  Pooling pooling = Pooling::kLast;
+  bool is_normalized = true;  // Its Euclidean norm is 1, as of sentence-transformers' embeddings.
+};
+
+// Computes embeddings of texts: their pooled hidden states behind the last norm. Texts of several
+// threads run as one batch, each with an embedder of its own. Nothing of a text stays in the cache,
+// and nothing is taken from there: so an embedding does not depend on what ran before it.
 class TextEmbedder {
  public:
   // `scheduler` must outlive the object.
@@ -27,14 +32,14 @@ class TextEmbedder {
   // Writes the embedding of `tokens`, at least one and at most the context, to `embedding`,
   // [hidden_size]. `cancel` may be null; it ends the call with kCancelled while it waits for others
   // and between chunks, and so does `on_prompt`. Allocates nothing.
-  Status Embed(std::span<const int32_t> tokens, Pooling pooling, std::span<float> embedding,
-               const std::atomic<bool>* cancel = nullptr,
+  Status Embed(std::span<const int32_t> tokens, const EmbeddingForm& form,
+               std::span<float> embedding, const std::atomic<bool>* cancel = nullptr,
                const PromptCallback& on_prompt = nullptr);
 
  private:
   Status Check(std::span<const int32_t> tokens, std::span<const float> embedding) const;
   // Embed between its Begin and End.
-  Status Run(std::span<const int32_t> tokens, Pooling pooling, std::span<float> embedding,
+  Status Run(std::span<const int32_t> tokens, const EmbeddingForm& form, std::span<float> embedding,
              const std::atomic<bool>* cancel, const PromptCallback& on_prompt);
 
   Scheduler& scheduler_;

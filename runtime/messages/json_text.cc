@@ -1,6 +1,8 @@
 #include "messages/json_text.h"
 
 #include <algorithm>
+#include <charconv>
+#include <iterator>
 
 namespace cria {
 namespace {
@@ -26,6 +28,17 @@ std::string WriteJson(const Json& value) {
     items += WriteJson(item);
   }
   return value.is_object() ? '{' + items + '}' : '[' + items + ']';
+}
+
+std::string WriteNumbers(std::span<const float> numbers, char separator) {
+  std::string text;
+  for (const float number : numbers) {
+    if (!text.empty()) text += separator;
+    char digits[32];
+    const auto written = std::to_chars(std::begin(digits), std::end(digits), number);
+    text.append(digits, written.ptr);
+  }
+  return text;
 }
 
 }  // namespace cria

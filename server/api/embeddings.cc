@@ -1,7 +1,6 @@
 #include "server/api/embeddings.h"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cstdint>
 #include <utility>
@@ -64,8 +63,9 @@ size_t EmbedInputs(ApiState& state, EmbeddingRequest request, Response& response
   std::vector<float> embedding(state.engine.decoder().hidden_size());
   AnswerEnd end = {.reason = FinishReason::kStop};
   for (size_t i = 0; i < inputs.size(); ++i) {
-    ThrowIfError(embedder.Embed(inputs[i], state.engine.pooling(), embedding, &response.gone()),
-                 request.field);
+    ThrowIfError(
+        embedder.Embed(inputs[i], {.pooling = state.engine.pooling()}, embedding, &response.gone()),
+        request.field);
     end.prompt_tokens += inputs[i].size();
     std::span<float> numbers = embedding;
     if (request.num_dimensions != 0) {
@@ -77,17 +77,6 @@ size_t EmbedInputs(ApiState& state, EmbeddingRequest request, Response& response
   end.prompt_time = std::chrono::steady_clock::now() - begin;
   state.metrics.Add(end);
   return end.prompt_tokens;
-}
-
-std::string NumbersText(std::span<const float> numbers) {
-  std::string text = "[";
-  for (const float number : numbers) {
-    if (text.size() > 1) text += ',';
-    char digits[32];
-    const auto written = std::to_chars(std::begin(digits), std::end(digits), number);
-    text.append(digits, written.ptr);
-  }
-  return text + "]";
 }
 
 }  // namespace cria::server

@@ -33,7 +33,4 @@ using EmbeddingCallback = std::function<void(size_t index, std::span<const float
 size_t EmbedInputs(ApiState& state, EmbeddingRequest request, Response& response,
                    const EmbeddingCallback& on_embedding);
 
-// The numbers as JSON has them, each with the digits that a float needs: "[0.1,-0.25]".
-std::string NumbersText(std::span<const float> numbers);
-
 }  // namespace cria::server

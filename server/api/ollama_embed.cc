@@ -3,6 +3,7 @@
 #include <chrono>
 #include <utility>
 
+#include "messages/json_text.h"
 #include "server/api/embeddings.h"
 #include "server/api/fields.h"
 #include "server/api/paths.h"
@@ -49,7 +50,7 @@ void HandleOllamaEmbed(Exchange& exchange) {
     const size_t num_tokens = EmbedInputs(exchange.state, std::move(request), response,
                                           [&](size_t index, std::span<const float> numbers) {
                                             if (index > 0) text.Add(",");
-                                            text.Add(NumbersText(numbers));
+                                            text.Add("[" + WriteNumbers(numbers) + "]");
                                           });
     const auto time = std::chrono::duration_cast<std::chrono::nanoseconds>(
         std::chrono::steady_clock::now() - begin);
@@ -67,9 +68,10 @@ void HandleOllamaEmbeddings(Exchange& exchange) {
   EmbeddingRequest request = ReadOllamaEmbeddings(exchange);
   Submit(exchange, [&](Response& response) {
     std::string numbers = "[]";
-    EmbedInputs(
-        exchange.state, std::move(request), response,
-        [&](size_t, std::span<const float> embedding) { numbers = NumbersText(embedding); });
+    EmbedInputs(exchange.state, std::move(request), response,
+                [&](size_t, std::span<const float> embedding) {
+                  numbers = "[" + WriteNumbers(embedding) + "]";
+                });
     TextAnswer text(response);
     text.Add(R"({"embedding":)" + numbers + "}");
     text.Finish();

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "messages/json_text.h"
 #include "server/api/embeddings.h"
 #include "server/api/paths.h"
 #include "server/api/request_error.h"
@@ -59,15 +60,16 @@ void HandleOpenAiEmbeddings(Exchange& exchange) {
   Submit(exchange, [&](Response& response) {
     TextAnswer text(response);
     text.Add(R"({"object":"list","data":[)");
-    const size_t num_tokens = EmbedInputs(
-        exchange.state, std::move(body.request), response,
-        [&](size_t index, std::span<const float> numbers) {
-          text.Add(index > 0 ? ",{" : "{");
-          text.Add(TextAnswer::Members({{"object", "embedding"}, {"index", index}}));
-          text.Add(R"(,"embedding":)");
-          text.Add(body.is_base64 ? "\"" + Base64Text(numbers) + "\"" : NumbersText(numbers));
-          text.Add("}");
-        });
+    const size_t num_tokens =
+        EmbedInputs(exchange.state, std::move(body.request), response,
+                    [&](size_t index, std::span<const float> numbers) {
+                      text.Add(index > 0 ? ",{" : "{");
+                      text.Add(TextAnswer::Members({{"object", "embedding"}, {"index", index}}));
+                      text.Add(R"(,"embedding":)");
+                      text.Add(body.is_base64 ? "\"" + Base64Text(numbers) + "\""
+                                              : "[" + WriteNumbers(numbers) + "]");
+                      text.Add("}");
+                    });
     text.Add("]," +
              TextAnswer::Members(
                  {{"model", exchange.state.model_name},

@@ -243,7 +243,8 @@ void ExpectQuietModel(const support::ConvertedModel& model, size_t threads) {
   std::vector<float> embedding((*engine)->decoder().hidden_size());
   const std::vector<int32_t> text = SomeTokens(kChunk + 5);
   for (const Pooling pooling : {Pooling::kLast, Pooling::kMean}) {
-    ExpectQuiet("an embedding", [&] { return embedder.Embed(text, pooling, embedding); });
+    ExpectQuiet("an embedding",
+                [&] { return embedder.Embed(text, {.pooling = pooling}, embedding); });
   }
 }
 

@@ -62,7 +62,7 @@ std::vector<double> ReferenceEmbedding(const reference::ReferenceModel& model, c
 std::vector<float> EmbeddingOf(Engine& engine, const Tokens& text, Pooling pooling) {
   TextEmbedder embedder(engine.scheduler());
   std::vector<float> embedding(engine.decoder().hidden_size());
-  Unwrap(embedder.Embed(text, pooling, embedding));
+  Unwrap(embedder.Embed(text, {.pooling = pooling}, embedding));
   return embedding;
 }
 
@@ -99,6 +99,25 @@ TEST(TextEmbedder, PoolsAsTheReference) {
       }
     }
   }
+}
+
+TEST(TextEmbedder, AVectorThatIsNotNormalizedIsTheMean) {
+  const TinyModelFile model(support::SpecGqa(), 0, {.weights = Scheme::kF32});
+  const auto engine = LoadForTexts(model);
+  TextEmbedder embedder(engine->scheduler());
+  const auto plain = [&](std::span<const int32_t> text, Pooling pooling) {
+    std::vector<float> vector(engine->decoder().hidden_size());
+    Unwrap(embedder.Embed(text, {.pooling = pooling, .is_normalized = false}, vector));
+    return vector;
+  };
+  const Tokens text = SomeText(20, 1);
+  std::vector<double> mean(engine->decoder().hidden_size());
+  for (size_t length = 1; length <= text.size(); ++length) {
+    const std::vector<float> last = plain(std::span(text).first(length), Pooling::kLast);
+    for (size_t i = 0; i < mean.size(); ++i) mean[i] += last[i] / static_cast<double>(text.size());
+  }
+  const std::vector<float> pooled = plain(text, Pooling::kMean);
+  for (size_t i = 0; i < mean.size(); ++i) EXPECT_NEAR(pooled[i], mean[i], 1e-5);
 }
 
 // Also while another session generates, whose text is not changed either.
@@ -164,7 +183,7 @@ TEST_F(SchedulerTest, TextsThatWaitAreOneBatch) {
       threads.emplace_back([&, i] {
         ids[i] = support::ThisThread();
         TextEmbedder embedder(*scheduler_);
-        Unwrap(embedder.Embed(Prompt(7 + i, static_cast<int32_t>(i)), Pooling::kMean,
+        Unwrap(embedder.Embed(Prompt(7 + i, static_cast<int32_t>(i)), {.pooling = Pooling::kMean},
                               std::span(embeddings).subspan(i, 1)));
       });
     }
@@ -185,7 +204,7 @@ TEST_F(SchedulerTest, NothingOfATextStaysInTheCache) {
   ASSERT_EQ(Answer(session, Prompt(30, 1), 3).error, "");
   TextEmbedder embedder(*scheduler_);
   float embedding = 0.0f;
-  Unwrap(embedder.Embed(Prompt(30, 1), Pooling::kMean, {&embedding, 1}));
+  Unwrap(embedder.Embed(Prompt(30, 1), {.pooling = Pooling::kMean}, {&embedding, 1}));
   EXPECT_EQ(embedding, 1.0f);
   // All tokens were run, although the cache had them, because a mean needs each hidden state.
   EXPECT_EQ(model_->tokens_run(), 30u + 2u + 30u);
@@ -198,7 +217,7 @@ TEST_F(SchedulerTest, TextsThatCannotBeEmbeddedAreRefused) {
   std::vector<float> embedding(1);
   const auto error = [&](const Tokens& text, std::span<float> to,
                          const std::atomic<bool>* cancel = nullptr) {
-    const Status status = embedder.Embed(text, Pooling::kLast, to, cancel);
+    const Status status = embedder.Embed(text, {}, to, cancel);
     return status ? std::string() : std::string(status.error().message());
   };
   EXPECT_THAT(error({}, embedding), testing::HasSubstr("empty"));

@@ -36,5 +36,12 @@ TEST(WriteJsonTest, ReplacesBytesThatAreNotUtf8) {
   EXPECT_EQ(WriteJson(Json{{"a\xff", Number("1")}}), "{\"a\uFFFD\":1}");
 }
 
+TEST(WriteNumbersTest, EachHasTheDigitsThatAFloatNeeds) {
+  const std::vector<float> numbers = {0.1f, -0.25f, 1e-20f, 16777216.0f, 0.0f};
+  EXPECT_EQ(WriteNumbers(numbers), "0.1,-0.25,1e-20,16777216,0");
+  EXPECT_EQ(WriteNumbers({}), "");
+  EXPECT_EQ(WriteNumbers(std::vector{1.5f, 2.0f}, ' '), "1.5 2");
+}
+
 }  // namespace
 }  // namespace cria

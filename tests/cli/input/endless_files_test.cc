@@ -211,6 +211,8 @@ TEST_F(EndlessFiles, AreRefusedAtStandardInput) {
                                {"template", "--messages", "-"},
                                {"tokenize"},
                                {"tokenize", "-f", "-"},
+                               {"embed"},
+                               {"embed", "-f", "-"},
                                {"perplexity", "-f", "-"},
                                {"eval", "-f", "-"},
                                {"eval", "--choices", "-"},

@@ -22,7 +22,7 @@ class EmbeddingsPathTest : public ApiTest {
   Numbers Expected(const std::vector<int32_t>& tokens, size_t num_dimensions = 64) {
     TextEmbedder embedder(engine_->scheduler());
     Numbers numbers(engine_->decoder().hidden_size());
-    Unwrap(embedder.Embed(tokens, Pooling::kLast, numbers));
+    Unwrap(embedder.Embed(tokens, {}, numbers));
     if (num_dimensions == numbers.size()) return numbers;
     numbers.resize(num_dimensions);
     PooledHidden::Normalize(numbers);
