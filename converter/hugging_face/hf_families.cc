@@ -320,6 +320,15 @@ Result<Family> WithinVisionModel(const JsonFields& fields, const VisionModel& mo
   return family;
 }
 
+// A model for embeddings is saved without a head, by its own name: "Qwen3Model" is what
+// "Qwen3ForCausalLM" has below the head.
+std::string NameWithHead(std::string name) {
+  constexpr std::string_view kWithout = "Model";
+  if (!name.ends_with(kWithout)) return name;
+  const std::string with_head = name.substr(0, name.size() - kWithout.size()) + "ForCausalLM";
+  return std::ranges::contains(kFamilies, with_head, &Family::architecture) ? with_head : name;
+}
+
 // The one name in "architectures"; nothing if that is absent or empty, as in a configuration that
 // was saved without a model.
 Result<std::optional<std::string>> ReadArchitecture(const JsonFields& fields) {
@@ -331,7 +340,7 @@ Result<std::optional<std::string>> ReadArchitecture(const JsonFields& fields) {
         ErrorCode::kInvalidFile, "architectures",
         Format("is {}, but must be a list of one name", JsonFields::Text(*architectures)));
   }
-  return architectures->front().get<std::string>();
+  return NameWithHead(architectures->front().get<std::string>());
 }
 
 }  // namespace

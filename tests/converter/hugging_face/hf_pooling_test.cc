@@ -97,6 +97,11 @@ TEST_F(HfPoolingTest, NamesWithoutAPrefixAndNoHead) {
   const reference::ReferenceModel model = support::MakeModel(support::SpecQwen3());
   support::WriteHuggingFaceDirectory(model, folder_.path(), {});
   ShortenNames(folder_.path() / "model.safetensors");
+  // sentence-transformers saves the architecture without a head, too.
+  std::string config = support::ReadFile(folder_.path() / "config.json");
+  const std::string with_head = "Qwen3ForCausalLM";
+  config.replace(config.find(with_head), with_head.size(), "Qwen3Model");
+  support::WriteFile(folder_.path() / "config.json", config);
   Write(kModules, R"({"pooling_mode_mean_tokens": true})");
   const Checkpoint checkpoint = Unwrap(OpenCheckpoint(folder_.path()));
   EXPECT_EQ(checkpoint.pooling, Pooling::kMean);
