@@ -29,7 +29,7 @@ constexpr size_t kMinLinears = 5;
 // The part of a thread's stack that is used.
 constexpr uint64_t kTouchedStackBytes = uint64_t{32} << 10;
 // XNNPACK's and our code that is used only when a model runs. Measured.
-constexpr uint64_t kLaterCodeBytes = uint64_t{5} << 19;
+constexpr uint64_t kLaterCodeBytes = uint64_t{3} << 20;
 // The guard page below a stack, and rounding by an allocator.
 constexpr uint64_t kAddressSpaceSlackBytes = uint64_t{1} << 20;
 // The program's own memory varies by about this much between runs; options that are offered must
