@@ -7,6 +7,7 @@
 #include "cli/messages.h"
 #include "cli/start_engine.h"
 #include "cli/terminal/progress_bar.h"
+#include "cli/terminal/terminal.h"
 
 namespace cria::cli {
 
@@ -21,6 +22,11 @@ Result<std::unique_ptr<Engine>> LoadEngine(const std::string& model_path, Engine
   };
   options.on_notice = [](std::string_view sentence) {
     std::fprintf(stderr, "cria: %s\n", Printable(sentence).c_str());
+  };
+  // An answer may be under way.
+  options.thermal.on_slowing = [](std::string_view sentence) {
+    std::fprintf(stderr, "%scria: %s\n", IsTerminal(stderr) ? "\n" : "",
+                 Printable(sentence).c_str());
   };
   options.packing.on_progress = [&](uint64_t done, uint64_t total, std::string_view matrix) {
     if (!stopped) pack();

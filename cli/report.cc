@@ -72,13 +72,17 @@ std::string StatsLine(const Engine& engine, const Session& session, const RunFig
                    stats.drafted_tokens, stats.draft_gain());
   const std::string forced =
       stats.forced_tokens == 0 ? "" : Format("{} without a choice | ", stats.forced_tokens);
+  const ThermalPacer* const pacer = engine.pacer();
+  const double paused = pacer == nullptr ? 0.0 : pacer->figures().paused_seconds;
+  const std::string pauses =
+      paused == 0.0 ? "" : Format("paused {:.1f} s for heat since the start | ", paused);
   return Format(
       "prompt {} tokens ({} reused), {:.1f} tok/s | decode {} tokens, {:.1f} tok/s, {:.2f} GB/s | "
-      "{}{}load {:.1f} ms, first token {:.1f} ms | {}, peak memory {} | seed {}",
+      "{}{}{}load {:.1f} ms, first token {:.1f} ms | {}, peak memory {} | seed {}",
       stats.prompt_tokens, stats.reused_tokens,
       PerSecond(static_cast<double>(stats.prompt_tokens), stats.prompt_time), stats.decoded_tokens,
       PerSecond(static_cast<double>(stats.decoded_tokens), stats.decode_time),
-      PerSecond(read_bytes / 1e9, stats.decode_time), drafts, forced, figures.load_ms,
+      PerSecond(read_bytes / 1e9, stats.decode_time), drafts, forced, pauses, figures.load_ms,
       figures.first_token_ms, CountText(engine.pool().num_threads(), "thread"), PeakMemory(),
       figures.seed);
 }
@@ -97,6 +101,9 @@ void AddStats(nlohmann::ordered_json& object, const Engine& engine, const Sessio
   object["accepted_tokens"] = stats.accepted_tokens;
   object["draft_gain"] = stats.draft_gain();
   object["forced_tokens"] = stats.forced_tokens;
+  if (engine.pacer() != nullptr) {
+    object["paused_seconds"] = engine.pacer()->figures().paused_seconds;
+  }
   object["load_ms"] = figures.load_ms;
   object["first_token_ms"] = figures.first_token_ms;
   object["seed"] = figures.seed;

@@ -21,7 +21,7 @@ struct RunFigures {
 };
 
 // One line with the figures of a run: tokens/s of prompt and decode, GB/s of weights that decoding
-// reads, time to the first token, peak memory, the seed.
+// reads, time to the first token, peak memory, the seed. Tokens/s count pauses for heat as time.
 std::string StatsLine(const Engine& engine, const Session& session, const RunFigures& figures);
 
 // Adds what StatsLine says as members of a JSON object.

@@ -19,9 +19,10 @@ inline constexpr auto kSharedEngineFields = std::tuple(
     &EngineOptions::memory_limit_bytes, &EngineOptions::ignore_memory_limits);
 
 // Only rank 0 does what these are for: all others have the defaults.
-inline constexpr auto kFirstRankEngineFields = std::tuple(
-    &EngineOptions::drafts, &EngineOptions::max_constraints, &EngineOptions::draft_model_path,
-    &EngineOptions::other_memory, &EngineOptions::other_threads, &EngineOptions::num_texts);
+inline constexpr auto kFirstRankEngineFields =
+    std::tuple(&EngineOptions::drafts, &EngineOptions::max_constraints,
+               &EngineOptions::draft_model_path, &EngineOptions::other_memory,
+               &EngineOptions::other_threads, &EngineOptions::num_texts, &EngineOptions::thermal);
 
 // Each rank makes its own values.
 inline constexpr auto kOwnEngineFields =
@@ -37,12 +38,12 @@ constexpr void ForEachEngineField(const Fields& fields, const Function& function
 // needs its row, and here a name and the next number.
 inline void CountEngineFields(const EngineOptions& options) {
   const auto& [f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15, f16, f17, f18, f19,
-               f20, f21, f22, f23] = options;
+               f20, f21, f22, f23, f24] = options;
   static_cast<void>(f1);
 }
 static_assert(std::tuple_size_v<decltype(kSharedEngineFields)> +
                   std::tuple_size_v<decltype(kFirstRankEngineFields)> +
                   std::tuple_size_v<decltype(kOwnEngineFields)> ==
-              23);
+              24);
 
 }  // namespace cria::ranks

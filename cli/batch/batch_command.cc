@@ -285,6 +285,7 @@ void AddBatchCommand(CommandLine& program) {
   AddPredictOption(command, options->max_tokens, "Maximum number of tokens of an answer");
   command.AddFlag("-q,--quiet", options->is_quiet, "Print no figures");
   AddEngineOptions(command, options->engine);
+  AddMaxTempOption(command, options->engine.thermal);
   AddDraftOptions(command, options->engine);
   AddSamplerOptions(command, options->sampler);
   command.SetAction([options] { return RunBatch(*options); });

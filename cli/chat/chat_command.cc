@@ -207,6 +207,7 @@ void AddChatCommand(CommandLine& program) {
       .Default(arguments->color);
   AddTemplateOptions(command, chat.chat_template);
   AddEngineOptions(command, chat.engine);
+  AddMaxTempOption(command, chat.engine.thermal);
   AddDraftOptions(command, chat.engine);
   AddSamplerOptions(command, chat.sampler);
   AddConstraintOptions(command, chat.constraint);

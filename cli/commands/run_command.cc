@@ -243,6 +243,7 @@ void AddRunCommand(CommandLine& program) {
                   "Print the continuation and its figures as a JSON object");
   command.AddFlag("-q,--quiet", options->is_quiet, "Print no figures and no advice");
   AddEngineOptions(command, options->engine);
+  AddMaxTempOption(command, options->engine.thermal);
   AddDraftOptions(command, options->engine);
   AddSamplerOptions(command, options->sampler);
   AddConstraintOptions(command, options->constraint);

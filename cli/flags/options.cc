@@ -146,6 +146,24 @@ void AddEngineOptions(CommandLine& command, EngineOptions& options, std::optiona
       .Group(group);
 }
 
+void AddMaxTempOption(CommandLine& command, ThermalOptions& options) {
+  command
+      .Add(
+          "--max-temp", "CELSIUS",
+          [&options](std::string_view text) -> Status {
+            const char* const end = text.data() + text.size();
+            const auto [stop, error] = std::from_chars(text.data(), end, options.max_celsius);
+            if (error == std::errc() && stop == end && options.Validate()) return {};
+            return WrongValue(text,
+                              Format("a temperature from {} to {} °C, or 0 for no limit",
+                                     ThermalOptions::kMinCelsius, ThermalOptions::kMaxCelsius));
+          },
+          "Compute more slowly, with fewer threads and with pauses between tokens, if the "
+          "processor comes near this temperature, before the board slows it down (default: no "
+          "limit)")
+      .Group(kMemoryGroup);
+}
+
 void AddPlanOptions(CommandLine& command, PlanArguments& arguments) {
   command.AddText("--board", arguments.board,
                   "Print whether this board has the memory: pi-zero-2w, pi-3, pi-4-2gb, …");

@@ -26,6 +26,8 @@ void AddContextOptions(CommandLine& command, EngineOptions& options,
 // These options, a file of packed weights, and the memory limits.
 void AddEngineOptions(CommandLine& command, EngineOptions& options,
                       std::optional<KvType> kv_type = std::nullopt);
+// --max-temp, for commands that generate.
+void AddMaxTempOption(CommandLine& command, ThermalOptions& options);
 // The heading of a server's options.
 inline constexpr const char* kServerGroup = "Server";
 // The default of --kept-prompts, for models whose sequences have no memory of their own.

@@ -89,6 +89,7 @@ void AddServeOptions(CommandLine& program, ServeOptions& options) {
                  "Seconds that answers get to end after Ctrl-C or SIGTERM", 0u, 86400u)
       .Group(kServerGroup);
   AddEngineOptions(program, options.engine);
+  AddMaxTempOption(program, options.engine.thermal);
   AddDraftOptions(program, options.engine);
 }
 

@@ -4,11 +4,10 @@
 
 #include <algorithm>
 #include <charconv>
-#include <filesystem>
-#include <string_view>
 #include <system_error>
 #include <vector>
 
+#include "core/temperature_sensor.h"
 #include "posix/small_file.h"
 
 namespace cria::platform {
@@ -21,45 +20,6 @@ std::optional<int64_t> ReadNumber(const std::string& path, int base = 10) {
       std::from_chars(contents.data(), contents.data() + contents.size(), number, base);
   if (error != std::errc()) return std::nullopt;
   return number;
-}
-
-// The paths in a folder whose names begin and end like this.
-std::vector<std::string> PathsIn(const std::string& folder, std::string_view beginning,
-                                 std::string_view end) {
-  std::vector<std::string> paths;
-  std::error_code error;
-  std::filesystem::directory_iterator entry(folder, error);
-  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    if (name.starts_with(beginning) && name.ends_with(end)) paths.push_back(entry->path().string());
-  }
-  return paths;
-}
-
-// Whether a thermal zone of this type is a sensor of the processor: "cpu-thermal" (Raspberry Pi),
-// "x86_pkg_temp", "bigcore0-thermal" (Rockchip), "cpu-1-2-usr" (Qualcomm), "CPU-therm" (Nvidia).
-bool IsOfProcessor(std::string type) {
-  std::ranges::transform(type, type.begin(), [](char letter) {
-    return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
-  });
-  return type.contains("cpu") || type.contains("core") || type.contains("pkg");
-}
-
-// The temperature of the hottest sensor of the processor. If no zone is named as such a sensor,
-// that of the first zone, which is the processor's on most boards. The kernel's unit is a
-// thousandth of a degree.
-std::optional<double> Temperature(const std::string& root) {
-  std::optional<int64_t> hottest, first;
-  for (const std::string& zone : PathsIn(root + "/sys/class/thermal", "thermal_zone", "")) {
-    const std::optional<int64_t> temperature = ReadNumber(zone + "/temp");
-    if (!temperature) continue;
-    if (zone.ends_with("/thermal_zone0")) first = temperature;
-    if (IsOfProcessor(ReadSmallFile(zone + "/type"))) {
-      hottest = std::max(*temperature, hottest.value_or(*temperature));
-    }
-  }
-  if (!hottest) hottest = first;
-  return hottest.transform([](int64_t value) { return static_cast<double>(value) / 1000.0; });
 }
 
 // The frequency of the fastest processor that this process may run on. The kernel's unit is
@@ -108,7 +68,7 @@ std::optional<Throttling> ReadThrottling(const std::string& root) {
 }  // namespace
 
 ProcessorState ProcessorStateBelow(const std::string& root) {
-  return {.temperature_celsius = Temperature(root),
+  return {.temperature_celsius = TemperatureSensor::Open(root).ReadCelsius(),
           .frequency_hz = Frequency(root),
           .throttling = ReadThrottling(root)};
 }

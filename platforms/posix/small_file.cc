@@ -3,6 +3,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <system_error>
+
 namespace cria::platform {
 
 std::string ReadSmallFile(const std::string& path) {
@@ -16,6 +19,18 @@ std::string ReadSmallFile(const std::string& path) {
   }
   close(descriptor);
   return contents;
+}
+
+std::vector<std::string> PathsIn(const std::string& folder, std::string_view beginning,
+                                 std::string_view end) {
+  std::vector<std::string> paths;
+  std::error_code error;
+  std::filesystem::directory_iterator entry(folder, error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (name.starts_with(beginning) && name.ends_with(end)) paths.push_back(entry->path().string());
+  }
+  return paths;
 }
 
 }  // namespace cria::platform

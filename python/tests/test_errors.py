@@ -102,6 +102,11 @@ def test_what_a_callback_raises_ends_the_call(model: cria.Model, tmp_path: Path)
     assert model.complete("Hello", max_tokens=1).read().generated_tokens == 1
 
 
+def test_a_limit_of_the_temperature_has_bounds() -> None:
+    with pytest.raises(cria.UsageError, match="10 °C"):
+        cria.Model(model_path(), max_temperature_celsius=10)
+
+
 def test_a_callback_must_not_generate(model: cria.Model) -> None:
     def read(*_: Any) -> None:
         model.complete("Hello").read()

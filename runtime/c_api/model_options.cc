@@ -22,6 +22,8 @@ namespace {
 // struct_size of the version before it counted them. For this, it has 64 bits.
 static_assert(offsetof(cria_model_options, max_constraints) % alignof(cria_model_options) == 0);
 static_assert(sizeof(cria_model_options) ==
+              offsetof(cria_model_options, max_temperature_celsius) + sizeof(double));
+static_assert(offsetof(cria_model_options, max_temperature_celsius) ==
               offsetof(cria_model_options, max_constraints) + sizeof(uint64_t));
 static_assert(kFirstVersionBytes<cria_model_options> ==
               offsetof(cria_model_options, reserved) + sizeof(uint32_t));
@@ -94,6 +96,7 @@ Result<EngineOptions> ToEngineOptions(const cria_model_options& options) {
   if (options.max_draft_tokens != 0) engine.drafts.max_tokens = options.max_draft_tokens;
   engine.max_constraints = static_cast<size_t>(
       std::min<uint64_t>(options.max_constraints, std::numeric_limits<uint32_t>::max()));
+  engine.thermal.max_celsius = options.max_temperature_celsius;
   if (options.draft_model_path != nullptr) engine.draft_model_path = options.draft_model_path;
   if (options.num_sequences != 0) engine.num_sequences = options.num_sequences;
   if (options.chunk_tokens != 0) engine.chunk_tokens = options.chunk_tokens;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <exception>
 #include <utility>
 #include <vector>
@@ -54,6 +55,9 @@ class ThreadPool::Crew {
   // False if the system refuses a thread.
   bool Start();
   void Run(size_t count, void (*task)(void*, size_t, size_t), void* context);
+  void LimitThreads(size_t max_threads) {
+    max_threads_.store(max_threads, std::memory_order_relaxed);
+  }
 
  private:
   struct Job {
@@ -95,6 +99,7 @@ class ThreadPool::Crew {
   std::exception_ptr thrown_;
   // Workers read it in every loop, and it changes seldom.
   std::atomic<int> caller_processor_ = -1;
+  std::atomic<size_t> max_threads_ = SIZE_MAX;
 
   std::vector<Worker> workers_;
   std::vector<ThreadStart> starts_;
@@ -180,9 +185,10 @@ size_t ThreadPool::Crew::Summon(size_t count, Clock::time_point now) {
   if (caller_processor_.load(std::memory_order_relaxed) != processor) {
     caller_processor_.store(processor, std::memory_order_relaxed);
   }
+  const size_t max_threads = std::min(count, max_threads_.load(std::memory_order_relaxed));
   size_t num_threads = 1;
   for (Worker& worker : workers_) {
-    worker.takes_part = !is_starving && num_threads < count && !worker.exclusion.Covers(now);
+    worker.takes_part = !is_starving && num_threads < max_threads && !worker.exclusion.Covers(now);
     if (worker.takes_part) ++num_threads;
   }
   return num_threads;
@@ -302,6 +308,8 @@ ThreadPool::ThreadPool(std::unique_ptr<Crew> crew, size_t num_threads)
 ThreadPool::ThreadPool(ThreadPool&&) noexcept = default;
 ThreadPool& ThreadPool::operator=(ThreadPool&&) noexcept = default;
 ThreadPool::~ThreadPool() = default;
+
+void ThreadPool::LimitThreads(size_t max_threads) const { crew_->LimitThreads(max_threads); }
 
 void ThreadPool::Run(size_t count, void (*task)(void*, size_t, size_t), void* context) const {
   crew_->Run(count, task, context);

@@ -32,6 +32,10 @@ class ThreadPool {
 
   size_t num_threads() const { return num_threads_; }
 
+  // From the next loop on, at most so many threads share the work, at least one; at first, all do.
+  // This changes no result, because any thread may do any part of a loop. Any thread.
+  void LimitThreads(size_t max_threads) const;
+
   // Calls `task(index)`, or `task(index, thread)`, for every index in [0, count), in any order, and
   // returns when all are done; `count` fits into 32 bits. `thread` is below num_threads(), and no
   // two tasks that run at once have the same. Allocates nothing. If a task throws (only operator

@@ -119,6 +119,7 @@ Result<std::unique_ptr<Engine>> Engine::Load(platform::File opened, const Engine
   MemoryPlanOptions resolved = ResolveOptions(outline, options, draft_outline);
   CRIA_RETURN_IF_ERROR(ValidateDecoderOptions(file.config(), resolved.decoder));
   CRIA_RETURN_IF_ERROR(ValidateDraftOptions(options.drafts));
+  CRIA_RETURN_IF_ERROR(options.thermal.Validate());
   // Plans the memory for the current `resolved`, and fails if the limits do not allow it.
   const auto make_plan = [&]() -> Result<MemoryPlan> {
     CRIA_ASSIGN_OR_RETURN(MemoryPlan plan, PlanMemory(outline, resolved, program));
@@ -184,6 +185,7 @@ Result<std::unique_ptr<Engine>> Engine::Load(platform::File opened, const Engine
         ConstraintTokens::Create(engine->tokenizer_->vocabulary(),
                                  engine->file_.config().vocab_size, resolved.max_constraints));
   }
+  if (options.thermal.has_limit()) engine->LimitHeat(options);
   CRIA_RETURN_IF_ERROR(engine->Start(resolved, options.packing,
                                      check_memory(resolved.weights_in_memory),
                                      engine->pool_mutex_.get(), *options.ranks));
@@ -198,8 +200,22 @@ Status Engine::Start(const MemoryPlanOptions& options, xnn::PackingOptions packi
   CRIA_RETURN_IF_ERROR(ranks.Prepare(file_.config(), options.decoder));
   CRIA_ASSIGN_OR_RETURN(decoder_, Decoder::Create(file_, *weights_, options.decoder, *pool_,
                                                   *batch_pool_, pool_mutex, ranks));
-  scheduler_ = std::make_unique<Scheduler>(*decoder_);
+  scheduler_ =
+      std::make_unique<Scheduler>(*decoder_, Scheduler::Clock::now, pacer_ ? &*pacer_ : nullptr);
   return {};
+}
+
+void Engine::LimitHeat(const EngineOptions& options) {
+  auto sensor = platform::TemperatureSensor::Open(options.thermal.sensor_root);
+  if (sensor.ReadCelsius()) {
+    pacer_.emplace(options.thermal, std::move(sensor),
+                   ThermalPacer::Pools{pool_.get(), batch_pool_.get()});
+  } else if (options.on_notice) {
+    options.on_notice(
+        Format("the limit of {} °C has no effect, because this machine does not tell the "
+               "temperature of its processor",
+               options.thermal.max_celsius));
+  }
 }
 
 std::unique_ptr<Session> Engine::NewSession(bool with_drafts) {

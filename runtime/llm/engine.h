@@ -17,6 +17,7 @@
 #include "llm/memory_plan.h"
 #include "llm/sampler.h"
 #include "llm/session.h"
+#include "llm/thermal_pacer.h"
 #include "model/model_file.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
@@ -70,6 +71,8 @@ struct EngineOptions {
   // How many texts the program chooses at once, each with any options, and holds besides: a part of
   // the plan.
   size_t num_texts = 0;
+  // Slows the model down before its processor becomes too hot.
+  ThermalOptions thermal;
   // Leads to the other ranks that compute the model together. It must outlive the engine.
   RankLink* ranks = &NoOtherRanks();
   // Told what a user may want to know, such as that there are no drafts here; may be null.
@@ -138,6 +141,8 @@ class Engine {
   Scheduler& scheduler() { return *scheduler_; }
   // Null if there is no draft model.
   Engine* draft_engine() const { return draft_engine_.get(); }
+  // Null if there is no limit of the temperature, or no sensor.
+  const ThermalPacer* pacer() const { return pacer_ ? &*pacer_ : nullptr; }
   // There may be more sessions than sequences. The engine must outlive them. `with_drafts` has no
   // effect if the engine has no drafts.
   std::unique_ptr<Session> NewSession(bool with_drafts = true);
@@ -154,6 +159,8 @@ class Engine {
   // Loads the weights and makes what runs them. `check_memory` is that of the packing options.
   Status Start(const MemoryPlanOptions& options, xnn::PackingOptions packing,
                std::function<Status()> check_memory, std::mutex* pool_mutex, RankLink& ranks);
+  // Makes the pacer. Without a sensor there is none, and the user is told.
+  void LimitHeat(const EngineOptions& options);
 
   MemoryPlan plan_;
   ModelFile file_;
@@ -168,6 +175,7 @@ class Engine {
   std::unique_ptr<ConstraintTokens> constraint_tokens_;
   std::optional<xnn::PackedWeights> weights_;
   std::unique_ptr<Decoder> decoder_;
+  std::optional<ThermalPacer> pacer_;
   std::unique_ptr<Scheduler> scheduler_;
 };
 

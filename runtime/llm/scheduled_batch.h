@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -21,6 +22,8 @@ struct ScheduledWork {
     size_t num_candidates = 0;  // BatchRun::num_candidates.
     // Gets the hidden states, and then there are no logits. Null: there are logits.
     PooledHidden* pooled = nullptr;
+    // Ends a pause before the work; the work is run all the same. May be null.
+    const std::atomic<bool>* cancel = nullptr;
   };
   Seat& seat;
   std::span<const int32_t> tokens;

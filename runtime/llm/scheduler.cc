@@ -26,10 +26,24 @@ void Remove(T*& first, T& removed) {
   *place = removed.next;
 }
 
+// Whether one of the works from `first` on was cancelled.
+bool HasCancelled(const ScheduledWork* first) {
+  for (const ScheduledWork* work = first; work != nullptr; work = work->next) {
+    const std::atomic<bool>* const cancel = work->options.cancel;
+    if (cancel != nullptr && cancel->load(std::memory_order_relaxed)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
-Scheduler::Scheduler(TokenModel& model, NowFunction now)
-    : model_(model), now_(now), slots_(model), batch_(model), times_(model.chunk_tokens()) {}
+Scheduler::Scheduler(TokenModel& model, NowFunction now, ThermalPacer* pacer)
+    : model_(model),
+      now_(now),
+      pacer_(pacer),
+      slots_(model),
+      batch_(model),
+      times_(model.chunk_tokens()) {}
 
 Result<size_t> Scheduler::Begin(Seat& seat, SequenceSlots::Request request,
                                 const std::atomic<bool>* cancel) {
@@ -224,6 +238,14 @@ void Scheduler::AwaitModel(Lock& lock) {
 
 void Scheduler::Lead(Lock& lock) {
   access_.is_leading = true;
+  if (pacer_ != nullptr) {
+    lock.unlock();
+    pacer_->BeginStep([this] {
+      const Lock list_lock(mutex_);
+      return HasCancelled(first_work_);
+    });
+    lock.lock();
+  }
   Gather(lock);
   // Meanwhile another session may have taken logits that are still there.
   if (access_.may_run()) {
@@ -233,6 +255,7 @@ void Scheduler::Lead(Lock& lock) {
     const Clock::time_point begin = Now();
     const Status status = batch_.Run(model_);
     const Clock::duration time = Now() - begin;
+    if (pacer_ != nullptr) pacer_->EndStep(time);
     lock.lock();
     access_.is_running = false;
     ++stats_.num_forwards;

@@ -18,6 +18,7 @@
 #include "llm/seat.h"
 #include "llm/sequence_slots.h"
 #include "llm/stored_prompts.h"
+#include "llm/thermal_pacer.h"
 
 namespace cria {
 
@@ -50,8 +51,10 @@ class Scheduler {
   using NowFunction = Clock::time_point (*)();
 
   // Allocates all memory that it needs. `model` must outlive it. `now` tells the time by which the
-  // scheduler and its sessions measure how long the model takes.
-  explicit Scheduler(TokenModel& model, NowFunction now = Clock::now);
+  // scheduler and its sessions measure how long the model takes. `pacer`, which may be null, must
+  // outlive it; its pauses are between Forwards.
+  explicit Scheduler(TokenModel& model, NowFunction now = Clock::now,
+                     ThermalPacer* pacer = nullptr);
 
   TokenModel& model() const { return model_; }
   Clock::time_point Now() const { return now_(); }
@@ -144,7 +147,7 @@ class Scheduler {
   void AdmitWaiting();
   // Writes the text that is waiting for a store, with the lock released.
   void WriteLeaving(Lock& lock);
-  // Runs what is queued, unlocking the mutex meanwhile.
+  // Runs what is queued, unlocking the mutex meanwhile and during a pause before it.
   void Lead(Lock& lock);
   // Waits a little for the sessions that are expected.
   void Gather(Lock& lock);
@@ -156,6 +159,7 @@ class Scheduler {
 
   TokenModel& model_;
   const NowFunction now_;
+  ThermalPacer* const pacer_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   SequenceSlots slots_;

@@ -42,7 +42,7 @@ Status TextEmbedder::Run(std::span<const int32_t> tokens, const EmbeddingForm& f
     }
     if (tokens.empty()) break;
     CRIA_ASSIGN_OR_RETURN(const Scheduler::Progress progress,
-                          scheduler_.Run(seat_, tokens, {.pooled = &pooled}));
+                          scheduler_.Run(seat_, tokens, {.pooled = &pooled, .cancel = cancel}));
     tokens = tokens.subspan(progress.num_tokens);
   }
   pooled.Finish();

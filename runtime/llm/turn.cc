@@ -118,7 +118,8 @@ Status Turn::RunTo(size_t end, const PromptCallback& on_prompt, size_t num_candi
         std::span(session_.tokens_).subspan(session_.cached_, end - session_.cached_);
     CRIA_ASSIGN_OR_RETURN(
         Scheduler::Progress progress,
-        session_.scheduler_.Run(session_.seat_, pending, {.num_candidates = num_candidates}));
+        session_.scheduler_.Run(session_.seat_, pending,
+                                {.num_candidates = num_candidates, .cancel = options_.cancel}));
     session_.cached_ += progress.num_tokens;
     logits_ = std::move(progress.logits);
     ++num_runs_;
@@ -192,9 +193,10 @@ Result<LogitRows> Turn::RunLast(const LogitRequest& request) {
   session_.ends_forced_ = false;
   CRIA_RETURN_IF_ERROR(Grow(session_.tokens_.size() + request.drafts.size()));
   CRIA_ASSIGN_OR_RETURN(Scheduler::Progress progress,
-                        session_.scheduler_.Run(
-                            session_.seat_, std::span(session_.tokens_).last(1),
-                            {.drafts = request.drafts, .num_candidates = request.num_candidates}));
+                        session_.scheduler_.Run(session_.seat_, std::span(session_.tokens_).last(1),
+                                                {.drafts = request.drafts,
+                                                 .num_candidates = request.num_candidates,
+                                                 .cancel = options_.cancel}));
   ++session_.cached_;
   ++session_.stats_.decoded_tokens;
   ++session_.stats_.decoding_forwards;

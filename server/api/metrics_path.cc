@@ -98,6 +98,20 @@ void AddMemory(MetricsText& text, const ApiState& state) {
              Number(plan.mapped_bytes()));
 }
 
+void AddHeat(MetricsText& text, const ThermalPacer& pacer) {
+  const ThermalPacer::Figures figures = pacer.figures();
+  text.Gauge("temperature_max_celsius", "Near it, the model computes more slowly.",
+             pacer.max_celsius());
+  if (figures.celsius) {
+    text.Gauge("temperature_celsius", "The processor's, when tokens were last computed.",
+               *figures.celsius);
+  }
+  text.Gauge("heat_threads", "Threads that the heat allows.",
+             static_cast<double>(figures.num_threads));
+  text.Counter("heat_pause_seconds_total", "Pauses for the processor to cool.",
+               figures.paused_seconds);
+}
+
 void AddPrompts(MetricsText& text, const PromptFiles& prompts) {
   const PromptFiles::Figures figures = prompts.figures();
   text.Gauge("prompt_files", "Prompts on the disk.", Number(figures.num_files));
@@ -118,6 +132,7 @@ void HandleMetrics(Exchange& exchange) {
   AddWork(text, exchange.state);
   AddAnswers(text, exchange.state.metrics);
   AddMemory(text, exchange.state);
+  if (const ThermalPacer* const pacer = exchange.state.engine.pacer()) AddHeat(text, *pacer);
   if (exchange.state.options.prompts) AddPrompts(text, *exchange.state.options.prompts);
   Response(exchange.http, exchange.style)
       .SendText("text/plain; version=0.0.4; charset=utf-8", text.Take());

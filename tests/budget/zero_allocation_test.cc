@@ -19,6 +19,7 @@
 #include "llm/completion.h"
 #include "llm/engine.h"
 #include "llm/generator.h"
+#include "llm/scripted_clock.h"
 #include "llm/stop_strings.h"
 #include "llm/text_embedder.h"
 #include "llm/turn.h"
@@ -27,6 +28,7 @@
 #include "support/converted_model.h"
 #include "support/emulation.h"
 #include "support/temporary_directory.h"
+#include "support/thermal_zone.h"
 #include "support/tiny_checkpoint.h"
 #include "text/detokenizer.h"
 #include "xnn/watched_allocator.h"
@@ -223,6 +225,35 @@ TEST_P(ZeroAllocation, AfterLoading) {
       ExpectQuietEngine(path, options, mapped);
     }
   }
+}
+
+// A hot processor, which slows the model down: readings of its sensors, pauses, fewer threads.
+TEST_P(ZeroAllocation, WithPausesForHeat) {
+  CRIA_NEEDS_ALLOCATIONS_TO_BE_SEEN();
+  const support::TemporaryDirectory root;
+  support::WriteThermalZone(root.path(), 0, "cpu-thermal", "78000\n");
+  const auto engine = Engine::Load(
+      ModelPath(GetParam()),
+      {.num_threads = 2,
+       .context_tokens = kContext,
+       .chunk_tokens = kChunk,
+       .thermal = {.max_celsius = 75.0,
+                   .sensor_root = root.path(),
+                   // Time that passes in a pause alone; a pause ends after as many readings.
+                   .time = {.now = ScriptedClock::Now, .sleep = [](ScriptedClock::Clock::duration) {
+                              ScriptedClock::Advance(std::chrono::seconds(1));
+                            }}}});
+  ASSERT_TRUE(engine) << engine.error().message();
+  ASSERT_NE((*engine)->pacer(), nullptr);
+  const std::unique_ptr<Session> session = (*engine)->NewSession();
+  auto sampler = Sampler::Create(kSamplingCases[0].options, kVocabulary);
+  ASSERT_TRUE(sampler);
+  const std::vector<int32_t> prompt = SomeTokens(kChunk + 5);
+  ExpectQuiet("an answer", [&] { return Answer(*session, *sampler, prompt, 10); });
+  const ThermalPacer::Figures figures = (*engine)->pacer()->figures();
+  EXPECT_GT(figures.paused_seconds, 0.0);
+  EXPECT_EQ(figures.num_threads, 1u);
+  EXPECT_EQ(figures.celsius, 78.0);
 }
 
 // Weights are in memory with one thread, and mapped with others.

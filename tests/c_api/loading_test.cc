@@ -135,6 +135,18 @@ TEST_F(LoadingTest, OptionsReachTheModel) {
   EXPECT_THAT(Send(MakeChat(model), "Hello! Who are you?").text, HasSubstr("Cria"));
 }
 
+TEST_F(LoadingTest, TheTemperatureMayHaveALimit) {
+  options_.pack_folder = nullptr;
+  options_.max_temperature_celsius = 90.0;
+  EXPECT_EQ(TryToLoad(), CRIA_OK) << cria_error_message();
+  options_.max_temperature_celsius = 10.0;
+  EXPECT_EQ(TryToLoad(), CRIA_ERROR_USAGE);
+  EXPECT_THAT(cria_error_message(), HasSubstr("10 °C"));
+  // A program that was compiled before there was such a limit.
+  options_.struct_size = offsetof(cria_model_options, max_temperature_celsius);
+  EXPECT_EQ(TryToLoad(), CRIA_OK) << cria_error_message();
+}
+
 TEST_F(LoadingTest, SeveralModelsMayBeLoaded) {
   const ModelPtr one = LoadModel(options_);
   options_.kv_type = CRIA_KV_F16;

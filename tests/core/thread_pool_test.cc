@@ -68,6 +68,24 @@ TEST(ThreadPoolTest, ASingleThreadIsTheCaller) {
   pool->ParallelFor(5, [&](size_t) { EXPECT_EQ(std::this_thread::get_id(), caller); });
 }
 
+TEST(ThreadPoolTest, ALimitLeavesOutThreads) {
+  const auto pool = CreatePool(3);
+  ASSERT_TRUE(pool);
+  const std::thread::id caller = std::this_thread::get_id();
+  for (const size_t limit : {1, 2, 1, 3}) {
+    pool->LimitThreads(limit);
+    for (int round = 0; round < 50; ++round) {
+      std::vector<std::thread::id> ids(200);
+      pool->ParallelFor(ids.size(), [&](size_t index) { ids[index] = std::this_thread::get_id(); });
+      std::set<std::thread::id> used(ids.begin(), ids.end());
+      used.insert(caller);
+      EXPECT_LE(used.size(), limit);
+      EXPECT_FALSE(used.contains(std::thread::id())) << "an index did not run";
+    }
+  }
+  EXPECT_EQ(pool->num_threads(), 3u);
+}
+
 TEST(ThreadPoolTest, HandsOnWhatATaskThrows) {
   for (size_t num_threads = 1; num_threads <= 3; ++num_threads) {
     const auto pool = CreatePool(num_threads);

@@ -18,6 +18,8 @@ constexpr Field kModelOptionFields[] = {
     {"minDraftTokens", FieldKind::kCount, offsetof(cria_model_options, min_draft_tokens)},
     {"minDraftProbability", FieldKind::kFloat, offsetof(cria_model_options, min_draft_probability)},
     {"maxConstraints", FieldKind::kBytes, offsetof(cria_model_options, max_constraints)},
+    {"maxTemperatureCelsius", FieldKind::kDouble,
+     offsetof(cria_model_options, max_temperature_celsius)},
     {"kvType", FieldKind::kChoice, offsetof(cria_model_options, kv_type),
      "Lorg/cria/ModelOptions$KvType;"},
     {"packing", FieldKind::kChoice, offsetof(cria_model_options, packing),

@@ -106,6 +106,7 @@ class cria_model_options(_Versioned):
     min_draft_tokens: int
     min_draft_probability: float
     max_constraints: int
+    max_temperature_celsius: float
     _defaults_ = {
         "descriptor": -1,
         "kv_type": CRIA_KV_MODEL,
@@ -137,6 +138,7 @@ class cria_model_options(_Versioned):
         ("min_draft_tokens", c_uint32),
         ("min_draft_probability", c_float),
         ("max_constraints", c_uint64),
+        ("max_temperature_celsius", c_double),
     ]
 
 

@@ -43,6 +43,8 @@ class ModelOptions(TypedDict, total=False):
     min_draft_probability: float
     # How many calls with a schema, grammar, regex or json may run at the same time; 0: none.
     max_constraints: int
+    # Near this temperature of the processor, fewer threads compute, and they pause between tokens; 0: no limit.
+    max_temperature_celsius: float
 
 
 class GenerationOptions(TypedDict, total=False):

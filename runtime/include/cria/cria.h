@@ -84,8 +84,8 @@ typedef struct cria_message {
 
 // Called while weights are packed. Returns 0 to go on; any other value stops the loading.
 typedef int (*cria_progress_callback)(uint64_t done_bytes, uint64_t total_bytes, void* data);
-// Called with a sentence when weights are packed, if they cannot be written to pack_folder, and if
-// this processor allows no drafts.
+// Called with a sentence when weights are packed, if they cannot be written to pack_folder, if this
+// processor allows no drafts, and if its temperature is not known.
 typedef void (*cria_notice_callback)(const char* sentence, void* data);
 
 // The type of keys and values in the KV cache; a value takes 4, 2 or about 1 bytes. CRIA_KV_MODEL
@@ -145,6 +145,11 @@ typedef struct cria_model_options {
   // How many calls with a `constraint` may run at the same time; 0: none. Each takes memory, which
   // is part of the plan.
   uint64_t max_constraints;
+  // From 5 °C below this temperature of the processor on, fewer threads compute, and they pause
+  // between tokens, so that the board need not slow down by itself: from 30 to 125; 0: no limit.
+  // This changes no text. Where the system does not tell the temperature, the limit has no effect,
+  // and on_notice is told.
+  double max_temperature_celsius;
 } cria_model_options;
 #define CRIA_MODEL_OPTIONS_INIT   \
   {                               \
@@ -168,6 +173,7 @@ typedef struct cria_model_options {
       0,                          \
       0,                          \
       NULL,                       \
+      0,                          \
       0,                          \
       0,                          \
       0,                          \

@@ -9,6 +9,7 @@
 
 #include "support/files.h"
 #include "support/temporary_directory.h"
+#include "support/thermal_zone.h"
 
 namespace cria::platform {
 namespace {
@@ -22,9 +23,7 @@ class ProcessorStateTest : public testing::Test {
     support::WriteFile(file, contents);
   }
   void WriteZone(int zone, const std::string& type, std::string_view temperature) {
-    const std::string folder = "sys/class/thermal/thermal_zone" + std::to_string(zone);
-    Write(folder + "/type", type + "\n");
-    Write(folder + "/temp", temperature);
+    support::WriteThermalZone(root_.path(), zone, type, temperature);
   }
   void WriteFrequency(int cpu, std::string_view kilohertz) {
     Write("sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/cpufreq/scaling_cur_freq",

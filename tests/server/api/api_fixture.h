@@ -126,18 +126,20 @@ class ApiTest : public testing::Test {
   }
   static void TearDownTestSuite() { model_.reset(); }
 
-  explicit ApiTest(size_t num_sequences = 2, size_t max_waiting = 8)
-      : engine_(Load(num_sequences)),
+  explicit ApiTest(size_t num_sequences = 2, size_t max_waiting = 8,
+                   const ThermalOptions& thermal = {})
+      : engine_(Load(num_sequences, thermal)),
         work_(num_sequences, max_waiting),
         api_(*engine_, work_,
              {.model_name = "tiny", .slot_save_path = folder_.path(), .version = "1.2.3"}) {}
   ~ApiTest() override { work_.Close(std::chrono::milliseconds(0)); }
 
-  static std::unique_ptr<Engine> Load(size_t num_sequences) {
+  static std::unique_ptr<Engine> Load(size_t num_sequences, const ThermalOptions& thermal = {}) {
     return Unwrap(Engine::Load(model_->path(), {.num_threads = 1,
                                                 .context_tokens = kContextTokens,
                                                 .num_sequences = num_sequences,
-                                                .max_constraints = num_sequences}));
+                                                .max_constraints = num_sequences,
+                                                .thermal = thermal}));
   }
 
   std::shared_ptr<RecordedAnswer> Begin(const std::string& method, const std::string& path,

@@ -6,7 +6,10 @@
 #include <cstdint>
 #include <string>
 
+#include "llm/scripted_clock.h"
 #include "server/api/api_fixture.h"
+#include "support/temporary_directory.h"
+#include "support/thermal_zone.h"
 
 namespace cria::server {
 namespace {
@@ -87,6 +90,32 @@ double Metric(const std::string& text, const std::string& name) {
   const size_t at = text.find("\n" + name + " ");
   EXPECT_NE(at, std::string::npos) << name;
   return at == std::string::npos ? -1.0 : std::stod(text.substr(at + name.size() + 2));
+}
+
+// A server on a board that is at its limit.
+class HotServerTest : public ApiTest {
+ protected:
+  HotServerTest()
+      : ApiTest(2, 8,
+                {.max_celsius = 75.0,
+                 .sensor_root = Root(),
+                 .time = {.now = ScriptedClock::Now, .sleep = ScriptedClock::Advance}}) {}
+
+ private:
+  static std::string Root() {
+    static const support::TemporaryDirectory root;
+    support::WriteThermalZone(root.path(), 0, "cpu-thermal", "75000\n");
+    return root.path();
+  }
+};
+
+TEST_F(HotServerTest, MetricsTellOfTheHeat) {
+  Post("/v1/chat/completions", Chat("Who?", 9));
+  const std::string text = Get("/metrics")->body;
+  EXPECT_EQ(Metric(text, "cria_temperature_max_celsius"), 75);
+  EXPECT_EQ(Metric(text, "cria_temperature_celsius"), 75);
+  EXPECT_EQ(Metric(text, "cria_heat_threads"), 1);
+  EXPECT_GT(Metric(text, "cria_heat_pause_seconds_total"), 0);
 }
 
 TEST_F(LlamaServerPathsTest, Metrics) {

@@ -71,6 +71,13 @@ public final class ModelOptions {
    */
   public long maxConstraints;
 
+  /**
+   * From 5 °C below this temperature of the processor on, fewer threads compute, and they pause
+   * between tokens; 0: no limit. This changes no text. Most phones do not tell apps the temperature:
+   * there, the limit has no effect, and the listener of loading is told.
+   */
+  public double maxTemperatureCelsius;
+
   /** Loading fails above it; 0: only the system's limits hold. */
   public long memoryLimitBytes;
 

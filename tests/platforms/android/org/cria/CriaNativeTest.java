@@ -228,6 +228,10 @@ public class CriaNativeTest {
     options.ignoreMemoryLimits = true;
     CriaNative.closeModel(load(options));
 
+    options.maxTemperatureCelsius = 10;
+    expectFailure(Status.USAGE, "10 °C", () -> load(options));
+    options.maxTemperatureCelsius = 0;
+
     options.packing = ModelOptions.Packing.NEVER;
     expectFailure(Status.NOT_FOUND, "pack", () -> load(options));
   }
