@@ -108,15 +108,22 @@ class WholeMessage final : public MessageWriter {
   void EndBlock() override {
     const std::string type = block_["type"];
     if (type == "tool_use") {
-      // Calls that were cut off have no whole arguments.
-      Json input = Json::parse(text_, nullptr, /*allow_exceptions=*/false);
-      if (input.is_object()) block_["input"] = std::move(input);
+      SetInput();
     } else {
       block_[type] = std::move(text_);
     }
     text_.clear();
     if (!blocks_.empty()) blocks_ += ',';
     blocks_ += Written(block_);
+  }
+
+  // Calls that were cut off have no whole arguments, and then the input stays an empty object.
+  void SetInput() {
+    try {
+      Json input = ReadJsonText(text_, "a call");
+      if (input.is_object()) block_["input"] = std::move(input);
+    } catch (const RequestError&) {
+    }
   }
 
   Json block_;          // The one that goes on, without its text.

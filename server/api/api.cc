@@ -84,6 +84,13 @@ const PathRoute* FindRoute(const HttpRequest& request, std::string& name, std::s
   return nullptr;
 }
 
+// The form of errors of a path that has no such method, or does not exist.
+Response::Style StyleOfErrors(std::string_view path) {
+  if (path.starts_with("/api/")) return kOllamaStyle;
+  if (path.starts_with("/v1/messages")) return kAnthropicStyle;
+  return Response::Style::kOpenAi;
+}
+
 // 501, which other servers send for some of these, would make clients try again.
 [[noreturn]] void ThrowNotFound(std::string_view path) {
   std::string sentence = Format("there is no {}", path);
@@ -101,14 +108,12 @@ void Route(Exchange& exchange) {
     if (exchange.request.body.size() > kMaxShortBodyBytes) return Enqueue(exchange);
     return route->handle(exchange);
   }
-  if (allowed.empty()) {
-    if (exchange.request.path.starts_with("/api/")) exchange.style = kOllamaStyle;
-    ThrowNotFound(exchange.request.path);
-  }
-  const RequestError error(405, Format("{} takes only {}", exchange.request.path, allowed), "",
-                           "method_not_allowed");
-  const std::array<HttpAnswer::Header, 1> headers = {{{"Allow", allowed}}};
-  exchange.http->Send(error.status(), "application/json; charset=utf-8", ErrorBody(error), headers);
+  exchange.style = StyleOfErrors(exchange.request.path);
+  if (allowed.empty()) ThrowNotFound(exchange.request.path);
+  Response(exchange.http, exchange.style)
+      .Fail({405, Format("{} takes only {}", exchange.request.path, allowed), "",
+             "method_not_allowed"},
+            allowed);
 }
 
 }  // namespace

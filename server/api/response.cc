@@ -2,6 +2,7 @@
 
 #include <array>
 #include <utility>
+#include <vector>
 
 #include "core/format.h"
 
@@ -79,15 +80,15 @@ std::string Response::ErrorText(const RequestError& error) const {
   return ErrorBody(error);
 }
 
-void Response::Fail(const RequestError& error) {
+void Response::Fail(const RequestError& error, std::string_view allowed) {
   const std::string body = ErrorText(error);
   switch (state_) {
     case State::kNew: {
-      const std::array<HttpAnswer::Header, 1> retry = {{{"Retry-After", "1"}}};
       const bool may_retry = error.status() == 429 || error.status() == 503;
-      http_->Send(error.status(), kJsonContentType, body,
-                  may_retry ? std::span<const HttpAnswer::Header>(retry)
-                            : std::span<const HttpAnswer::Header>());
+      std::vector<HttpAnswer::Header> headers;
+      if (may_retry) headers.push_back({"Retry-After", "1"});
+      if (!allowed.empty()) headers.push_back({"Allow", std::string(allowed)});
+      http_->Send(error.status(), kJsonContentType, body, headers);
       break;
     }
     case State::kStreaming:

@@ -40,8 +40,9 @@ class Response {
   // A value of a stream.
   void Stream(const Json& value);
   void EndStream();
-  // Sends the error, if the answer is not over.
-  void Fail(const RequestError& error);
+  // Sends the error, if the answer is not over. `allowed`: the methods that the path takes, of an
+  // error with the status 405.
+  void Fail(const RequestError& error, std::string_view allowed = "");
 
   // Whether the client has gone away or takes nothing.
   bool is_gone() const;

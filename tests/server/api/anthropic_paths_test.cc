@@ -160,6 +160,18 @@ TEST_F(AnthropicPathsTest, ToolsAreCalled) {
   EXPECT_EQ(Post(kPath, request)->json()["stop_reason"], "tool_use");
 }
 
+TEST_F(AnthropicPathsTest, ArgumentsKeepAllDigits) {
+  const std::string numbers = "[9007199254740993,123456789012345678901,0.1234567890123456789012]";
+  const std::string request =
+      R"({"max_tokens": 300, "messages": [{"role": "user", "content": "Add."}], "tools": [{"name":
+      "add", "input_schema": {"type": "object", "properties": {"a": {"const": )" +
+      numbers + R"(}}, "required": ["a"], "additionalProperties": false}}],
+      "tool_choice": {"type": "tool", "name": "add"}})";
+  const auto answer = Post(kPath, ReadJsonText(request, "the request"));
+  ASSERT_EQ(answer->status, 200) << answer->body;
+  EXPECT_THAT(answer->body, testing::HasSubstr(R"("input":{"a":)" + numbers + "}"));
+}
+
 TEST_F(AnthropicPathsTest, AnAnswerGoesOnWithItsBeginning) {
   const std::string whole = Alone(Rendered("Who?"), 30);
   const std::string beginning = "Cria";

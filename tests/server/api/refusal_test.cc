@@ -253,6 +253,23 @@ TEST_F(RefusalTest, PathsAndMethods) {
   ASSERT_EQ(wrong->headers.size(), 1u);
   EXPECT_EQ(wrong->headers[0].name, "Allow");
   EXPECT_EQ(wrong->headers[0].value, "POST");
+  // Each API's clients read errors in its own form.
+  const auto ollama = Get("/api/chat");
+  EXPECT_EQ(ollama->status, 405);
+  EXPECT_EQ(ollama->json()["error"], "/api/chat takes only POST");
+  ASSERT_EQ(ollama->headers.size(), 1u);
+  EXPECT_EQ(ollama->headers[0].value, "POST");
+  for (const char* const path : {"/v1/messages", "/v1/messages/count_tokens"}) {
+    const auto anthropic = Get(path);
+    EXPECT_EQ(anthropic->status, 405);
+    EXPECT_EQ(anthropic->json()["type"], "error");
+    EXPECT_EQ(anthropic->json()["error"]["type"], "invalid_request_error");
+    ASSERT_EQ(anthropic->headers.size(), 1u);
+    EXPECT_EQ(anthropic->headers[0].name, "Allow");
+  }
+  const auto batches = Get("/v1/messages/batches");
+  EXPECT_EQ(batches->status, 404);
+  EXPECT_EQ(batches->json()["error"]["type"], "not_found_error");
   // Clients try again after a status of 500 and more.
   for (const char* const path : {"/embedding", "/v1/responses"}) {
     const auto missing = Post(path, Json::object());
