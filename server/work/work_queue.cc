@@ -48,7 +48,11 @@ void WorkQueue::DropAbandoned(std::deque<Job>& dropped) {
 void WorkQueue::Work() {
   Lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [this] { return is_closed_ || !jobs_.empty(); });
+    changed_.wait(lock, [this] { return is_closed_ || !jobs_.empty() || !shared_.empty(); });
+    if (jobs_.empty() && !shared_.empty()) {
+      Help(lock);
+      continue;
+    }
     if (jobs_.empty()) return;
     Job job = std::move(jobs_.front());
     jobs_.pop_front();
@@ -68,6 +72,29 @@ void WorkQueue::Work() {
     --num_running_;
     changed_.notify_all();
   }
+}
+
+void WorkQueue::Share(const std::function<bool()>& step) {
+  SharedWork shared = {step};
+  Lock lock(mutex_);
+  shared_.push_back(&shared);
+  changed_.notify_all();
+  lock.unlock();
+  while (step()) continue;
+  lock.lock();
+  std::erase(shared_, &shared);
+  changed_.wait(lock, [&] { return shared.num_helpers == 0; });
+}
+
+void WorkQueue::Help(Lock& lock) {
+  SharedWork& shared = *shared_.front();
+  ++shared.num_helpers;
+  lock.unlock();
+  const bool is_more_left = shared.step();
+  lock.lock();
+  if (!is_more_left) std::erase(shared_, &shared);
+  --shared.num_helpers;
+  changed_.notify_all();
 }
 
 void WorkQueue::RefuseWaiting(Lock& lock) {

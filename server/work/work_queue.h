@@ -43,6 +43,10 @@ class WorkQueue {
 
   // False if the queue is full or closed; then the job has not been called.
   bool Submit(Job job);
+  // Calls `step` until it returns false: on this thread, which must be one of a job, and on those
+  // that have no job meanwhile. Several threads may call it at once; it must not throw. Returns
+  // when all of its calls have ended.
+  void Share(const std::function<bool()>& step);
   // No new jobs from now on, and those that wait are refused. Returns when the running ones have
   // ended; after `grace`, ends() tells them to. Later calls return when the first one does.
   void Close(std::chrono::milliseconds grace);
@@ -56,7 +60,15 @@ class WorkQueue {
  private:
   using Lock = std::unique_lock<std::mutex>;
 
+  // Work that a job shares, in the stack of its thread.
+  struct SharedWork {
+    const std::function<bool()>& step;
+    size_t num_helpers = 0;  // Other threads that are in a step.
+  };
+
   void Work();
+  // Does one step of what is shared, with the mutex released meanwhile.
+  void Help(Lock& lock);
   // Moves the jobs whose clients have gone away into `dropped`: destroying one may take time.
   void DropAbandoned(std::deque<Job>& dropped);
   void RefuseWaiting(Lock& lock);
@@ -66,6 +78,7 @@ class WorkQueue {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Job> jobs_;
+  std::vector<SharedWork*> shared_;  // More of their steps may be left.
   size_t num_running_ = 0;
   Figures totals_;
   bool is_closed_ = false;

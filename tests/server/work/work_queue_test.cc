@@ -66,6 +66,47 @@ TEST(WorkQueueTest, RunsAsManyJobsAtOnceAsItHasThreads) {
   done.wait();
 }
 
+TEST(WorkQueueTest, ThreadsWithoutAJobHelp) {
+  constexpr int kSteps = 100;
+  std::atomic<int> next = 0;
+  std::vector<std::atomic<int>> calls(kSteps);
+  std::latch all(3);
+  std::promise<void> done;
+  WorkQueue queue(3, 0);
+  ASSERT_TRUE(queue.Submit({.run = [&] {
+    queue.Share([&] {
+      const int i = next++;
+      if (i >= kSteps) return false;
+      // The first steps end only when all threads are in one.
+      if (i < 3) all.arrive_and_wait();
+      ++calls[static_cast<size_t>(i)];
+      return true;
+    });
+    EXPECT_GE(next, kSteps);
+    done.set_value();
+  }}));
+  done.get_future().wait();
+  for (const std::atomic<int>& count : calls) EXPECT_EQ(count, 1);
+}
+
+TEST(WorkQueueTest, JobsComeBeforeWhatIsShared) {
+  Gate gate;
+  std::atomic<bool> has_run = false;
+  std::promise<void> done;
+  WorkQueue queue(2, 2);
+  ASSERT_TRUE(queue.Submit(gate.Job()));
+  gate.AwaitEntered();
+  ASSERT_TRUE(queue.Submit({.run = [&] {
+    // The other thread takes the job that waits when it is free, and then helps.
+    ASSERT_TRUE(queue.Submit({.run = [&] { has_run = true; }}));
+    gate.Open();
+    queue.Share([&] { return !has_run; });
+    done.set_value();
+  }}));
+  done.get_future().wait();
+  EXPECT_TRUE(has_run);
+}
+
 TEST(WorkQueueTest, RefusesWhatIsBeyondItsBound) {
   Gate gate;
   WorkQueue queue(1, 2);
