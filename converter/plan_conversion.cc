@@ -20,6 +20,39 @@ namespace {
 // Every text that has something to predict.
 constexpr TextNeeds kAnyText = {.num_tokens = 2, .num_windows = 1};
 
+// The weight of a reranker whose checkpoint has only the head, or a table that is the head, too.
+Status FindRerankingWeight(const Vocabulary& vocabulary, Checkpoint& checkpoint) {
+  const auto find = [&](std::string_view piece) {
+    uint32_t id = 0;
+    while (id < vocabulary.size() && vocabulary.piece(id) != piece) ++id;
+    return id;
+  };
+  const uint32_t yes = find("yes");
+  const uint32_t no = find("no");
+  const auto head = checkpoint.tensors.find(
+      checkpoint.config.tie_word_embeddings ? "model.embed_tokens.weight" : "lm_head.weight");
+  if (head == checkpoint.tensors.end() || head->second.shape.size() != 2 ||
+      std::max(yes, no) >= head->second.shape.front()) {
+    return Fail(ErrorCode::kInvalidFile,
+                Format("{}: the model ranks documents, but has no row of the head for \"yes\" or "
+                       "\"no\"",
+                       checkpoint.folder.string()));
+  }
+  CRIA_ASSIGN_OR_RETURN(checkpoint.reranking->weight, DifferenceOfRows(head->second, yes, no));
+  return {};
+}
+
+Status CompleteReranking(const Vocabulary& vocabulary, Checkpoint& checkpoint) {
+  if (!checkpoint.reranking) return {};
+  RerankingMaterial& material = *checkpoint.reranking;
+  if (material.weight.empty()) CRIA_RETURN_IF_ERROR(FindRerankingWeight(vocabulary, checkpoint));
+  const Status valid = ValidateReranking({.prompt = material.prompt, .weight = material.weight},
+                                         checkpoint.config.hidden_size);
+  if (valid) return {};
+  return Fail(valid.error().code(),
+              Format("{}: {}", checkpoint.folder.string(), valid.error().message()));
+}
+
 Result<CalibrationTokens> EncodeText(const Preparation& preparation, std::string_view text,
                                      size_t max_tokens, const TextNeeds& needs = {}) {
   const ModelConfig& config = preparation.checkpoint.config;
@@ -89,6 +122,11 @@ Result<std::vector<SchemeChoice>> ChooseLayouts(const Preparation& preparation,
   return choices;
 }
 
+// Whether the gain of the last norm must stay there, because hidden states are read behind it.
+bool IsReadBehindLastNorm(const Checkpoint& checkpoint) {
+  return checkpoint.pooling || checkpoint.reranking;
+}
+
 // Says how many matrices of the layers do not keep their codes, and why.
 void NoteRoundedMatrices(PlannedConversion& planned) {
   size_t num_matrices = 0;
@@ -156,6 +194,7 @@ Result<Preparation> Prepare(const std::filesystem::path& checkpoint_path,
   CRIA_ASSIGN_OR_RETURN(ImportedTokenizer tokenizer,
                         ImportTokenizer(*std::move(checkpoint.tokenizer),
                                         checkpoint.config.vocab_size, options.chat_template));
+  CRIA_RETURN_IF_ERROR(CompleteReranking(tokenizer.vocabulary.view(), checkpoint));
   return Preparation{std::move(checkpoint), std::move(tokenizer)};
 }
 
@@ -173,6 +212,9 @@ ModelDescription Describe(const Preparation& preparation) {
   ModelDescription description =
       Describe(preparation.checkpoint.name, preparation.checkpoint.config, preparation.tokenizer);
   description.pooling = preparation.checkpoint.pooling;
+  if (const auto& reranking = preparation.checkpoint.reranking) {
+    description.reranking = {.prompt = reranking->prompt, .weight = reranking->weight};
+  }
   return description;
 }
 
@@ -203,7 +245,7 @@ Result<PlannedConversion> PlanConversion(Preparation preparation, const ConvertO
   } else if (options.weights != Scheme::kF32) {
     CRIA_ASSIGN_OR_RETURN(planned.equalized,
                           Equalize(planned.plan, planned.preparation.checkpoint.config, threads,
-                                   planned.preparation.checkpoint.pooling.has_value()));
+                                   IsReadBehindLastNorm(planned.preparation.checkpoint)));
   }
   if (options.calibration) {
     planned.tokens = options.calibration->tokens;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "converter/checkpoint/reranking_material.h"
 #include "converter/input/tensor_source.h"
 #include "converter/tokenizer/tokenizer_import.h"
 #include "cria/error.h"
@@ -42,6 +43,8 @@ struct Checkpoint {
   std::string described_by = "config.json";  // The source of `config`, for error sentences.
   // How hidden states are pooled, if the checkpoint is for embeddings.
   std::optional<Pooling> pooling = {};
+  // How documents are ranked, if the checkpoint is for that.
+  std::optional<RerankingMaterial> reranking = {};
   // Absent: the tokenizer is in Hugging Face's files in `folder`.
   std::optional<TokenizerMaterial> tokenizer = {};
 };

@@ -23,6 +23,7 @@
 #include "converter/gguf/gguf_config.h"
 #include "converter/gguf/gguf_file.h"
 #include "converter/gguf/gguf_gemma4.h"
+#include "converter/gguf/gguf_reranking.h"
 #include "converter/gguf/gguf_rope_factors.h"
 #include "converter/gguf/gguf_tokenizer.h"
 #include "core/format.h"
@@ -276,13 +277,13 @@ Result<std::optional<Pooling>> ReadPooling(const GgufMetadata& metadata) {
       return Pooling::kMean;
     case 3:
       return Pooling::kLast;
+    case 4:  // See TakeGgufReranking.
+      return std::nullopt;
     default:
-      return metadata.Bad(key,
-                          Format("is {}{}, which this version does not support", type,
-                                 type == 2   ? " (cls)"
-                                 : type == 4 ? " (rank)"
-                                             : ""),
-                          ErrorCode::kUnsupported);
+      return metadata.Bad(
+          key,
+          Format("is {}{}, which this version does not support", type, type == 2 ? " (cls)" : ""),
+          ErrorCode::kUnsupported);
   }
 }
 
@@ -351,6 +352,7 @@ Result<Checkpoint> OpenGgufCheckpoint(const std::filesystem::path& path) {
   CRIA_ASSIGN_OR_RETURN(const GgufArchitecture architecture, ReadGgufArchitecture(file.metadata));
   Checkpoint checkpoint = {.name = NameOf(path), .folder = path, .described_by = kDescribedBy};
   CRIA_ASSIGN_OR_RETURN(checkpoint.pooling, ReadPooling(file.metadata));
+  CRIA_ASSIGN_OR_RETURN(checkpoint.reranking, TakeGgufReranking(file.metadata, file.tensors));
   CRIA_ASSIGN_OR_RETURN(checkpoint.tokenizer, ReadGgufTokenizer(file.metadata));
 
   const auto embedding = std::ranges::find(file.tensors, "token_embd.weight", &TensorSource::name);

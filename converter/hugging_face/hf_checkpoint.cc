@@ -17,6 +17,7 @@
 #include "converter/checkpoint/taps.h"
 #include "converter/hugging_face/hf_config.h"
 #include "converter/hugging_face/hf_pooling.h"
+#include "converter/hugging_face/hf_reranking.h"
 #include "converter/hugging_face/hf_xielu.h"
 #include "converter/hugging_face/safetensors.h"
 #include "converter/input/json_file.h"
@@ -216,7 +217,12 @@ Result<Checkpoint> OpenHfCheckpoint(const std::filesystem::path& folder) {
   CRIA_ASSIGN_OR_RETURN(const HfModel model, ReadHfModel(folder / "config.json"));
   checkpoint.config = model.config;
   checkpoint.folding = model.folding;
-  CRIA_ASSIGN_OR_RETURN(checkpoint.pooling, ReadHfPooling(folder));
+  CRIA_ASSIGN_OR_RETURN(const bool is_reranker, IsQwen3Reranker(folder));
+  if (is_reranker) {
+    checkpoint.reranking = {.prompt = kQwen3RerankerPrompt};
+  } else {
+    CRIA_ASSIGN_OR_RETURN(checkpoint.pooling, ReadHfPooling(folder));
+  }
   CRIA_ASSIGN_OR_RETURN(checkpoint.tensors, ReadTensors(folder));
   CRIA_RETURN_IF_ERROR(AddModelPrefix(checkpoint));
   if (model.has_mxfp4) CRIA_RETURN_IF_ERROR(JoinMxfp4Tensors(checkpoint));

@@ -338,6 +338,15 @@ schema::PoolingType ToSchema(std::optional<Pooling> pooling) {
   return *pooling == Pooling::kMean ? schema::PoolingType::Mean : schema::PoolingType::Last;
 }
 
+// A null offset, and so no field, if there is none.
+Offset<schema::Reranking> BuildReranking(FlatBufferBuilder& builder,
+                                         const std::optional<Reranking>& reranking) {
+  if (!reranking) return {};
+  const auto prompt = builder.CreateString(reranking->prompt);
+  const auto weight = builder.CreateVector(reranking->weight.data(), reranking->weight.size());
+  return schema::CreateReranking(builder, prompt, weight);
+}
+
 Offset<schema::Tensor> BuildTensor(FlatBufferBuilder& builder, const StoredTensor& tensor) {
   const schema::ByteRange data = ToSchema(tensor.data);
   const schema::ByteRange scales = ToSchema(tensor.scales);
@@ -401,13 +410,15 @@ std::vector<std::byte> BuildMetadata(const ModelDescription& description, const 
   const auto required_features = builder.CreateVector(features);
   const auto section_table = builder.CreateVector(sections);
   const auto tensor_table = builder.CreateVector(tensors);
+  const auto reranking = BuildReranking(builder, description.reranking);
   // f16_cache and pooling are written only if they are set, as above; the other fields are
   // references.
   builder.ForceDefaults(false);
-  builder.Finish(schema::CreateModel(builder, producer, name, required_features, config, tokenizer,
-                                     chat_template, stop_token_ids, section_table, tensor_table,
-                                     description.prefers_f16_cache, ToSchema(description.pooling)),
-                 schema::ModelIdentifier());
+  builder.Finish(
+      schema::CreateModel(builder, producer, name, required_features, config, tokenizer,
+                          chat_template, stop_token_ids, section_table, tensor_table,
+                          description.prefers_f16_cache, ToSchema(description.pooling), reranking),
+      schema::ModelIdentifier());
   const auto bytes = std::as_bytes(std::span(builder.GetBufferPointer(), builder.GetSize()));
   return {bytes.begin(), bytes.end()};
 }

@@ -11,6 +11,7 @@
 #include "converter/write/file_plan.h"
 #include "model/config.h"
 #include "model/pooling.h"
+#include "model/reranking.h"
 #include "model/vocabulary.h"
 
 namespace cria {
@@ -25,6 +26,7 @@ struct ModelDescription {
   std::span<const int32_t> stop_token_ids;
   bool prefers_f16_cache = false;
   std::optional<Pooling> pooling = {};
+  std::optional<Reranking> reranking = {};
 };
 
 // The FlatBuffer of schema/model.fbs; a plan without tensors is for a file with only a vocabulary.

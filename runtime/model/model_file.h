@@ -15,6 +15,7 @@
 #include "model/config.h"
 #include "model/file_range.h"
 #include "model/pooling.h"
+#include "model/reranking.h"
 #include "model/tensor_table.h"
 #include "model/vocabulary.h"
 
@@ -83,6 +84,8 @@ class ModelFile {
   bool prefers_f16_cache() const { return prefers_f16_cache_; }
   // How embeddings are pooled, if the model was made for them.
   std::optional<Pooling> pooling() const { return pooling_; }
+  // How documents are ranked, if the model was made for that; valid.
+  const std::optional<Reranking>& reranking() const { return reranking_; }
 
   std::span<const StoredTensor> tensors() const { return tensors_; }
   // A tensor of the configuration, or its first piece. For a tied output head that is not stored
@@ -131,6 +134,7 @@ class ModelFile {
   std::span<const int32_t> stop_token_ids_;
   bool prefers_f16_cache_ = false;
   std::optional<Pooling> pooling_;
+  std::optional<Reranking> reranking_;
   std::vector<StoredTensor> tensors_;
   std::shared_ptr<const void> parts_;  // What the tensors' parts point to.
   // Index of the first piece in tensors_ by layer (0 for kNoLayer) and role.

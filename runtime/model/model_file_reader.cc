@@ -209,6 +209,7 @@ Status ModelFileReader::ReadChatTemplate(const schema::Model& metadata) {
   model_.stop_token_ids_ = View<int32_t>(metadata.stop_token_ids());
   model_.prefers_f16_cache_ = metadata.f16_cache();
   CRIA_RETURN_IF_ERROR(ReadPooling(metadata));
+  CRIA_RETURN_IF_ERROR(ReadReranking(metadata));
   for (const int32_t id : model_.stop_token_ids_) {
     if (id < 0 || static_cast<uint32_t>(id) >= model_.config_.vocab_size) {
       return Malformed(Format("stop_token_ids names {}, outside the vocabulary of {}", id,
@@ -230,6 +231,13 @@ Status ModelFileReader::ReadPooling(const schema::Model& metadata) {
       return {};
   }
   return Malformed(Format("pooling is {}", static_cast<int>(metadata.pooling())));
+}
+
+Status ModelFileReader::ReadReranking(const schema::Model& metadata) {
+  if (metadata.reranking() == nullptr) return {};
+  const schema::Reranking& stored = *metadata.reranking();
+  model_.reranking_ = {.prompt = View(stored.prompt()), .weight = View<float>(stored.weight())};
+  return ValidateReranking(*model_.reranking_, model_.config_.hidden_size);
 }
 
 Status ModelFileReader::CheckNoTensors(const schema::Model& metadata) const {

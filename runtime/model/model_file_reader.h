@@ -22,6 +22,7 @@ class ModelFileReader {
   Status ReadVocabulary(const schema::Model& metadata);
   Status ReadChatTemplate(const schema::Model& metadata);
   Status ReadPooling(const schema::Model& metadata);
+  Status ReadReranking(const schema::Model& metadata);
   Status CheckNoTensors(const schema::Model& metadata) const;
   Status ReadSections(const schema::Model& metadata);
   Status ReadTensors(const schema::Model& metadata);

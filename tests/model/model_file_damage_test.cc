@@ -322,6 +322,24 @@ TEST(ForgedMetadataTest, StopIdsAreValidated) {
                               "stop_token_ids names -1");
 }
 
+TEST(ForgedMetadataTest, HowDocumentsAreRankedIsValidated) {
+  const auto rank = [](const char* prompt, size_t num_numbers, float number) {
+    return [=](TestModelFile& f) {
+      f.reranking_prompt = prompt;
+      f.reranking_weight.assign(num_numbers, number);
+    };
+  };
+  const size_t hidden_size = MakeTestModelFile().config.hidden_size;
+  ExpectModelFileRefusedAfter(rank("{query}", hidden_size, 1.0f), "does not have {document} once");
+  ExpectModelFileRefusedAfter(rank("{query}{document}{query}", hidden_size, 1.0f),
+                              "does not have {query} once");
+  ExpectModelFileRefusedAfter(rank("{query}{document}", hidden_size - 1, 1.0f),
+                              "the weight for ranking has");
+  ExpectModelFileRefusedAfter(
+      rank("{query}{document}", hidden_size, std::numeric_limits<float>::infinity()),
+      "a number that is not finite");
+}
+
 TEST(ForgedMetadataTest, SectionsMustLieInTheFileInOrder) {
   const auto with_sections = [](const std::vector<FileRange>& sections) {
     ExpectModelFileRefusedAfter([&](TestModelFile& f) { f.sections = sections; },

@@ -199,8 +199,15 @@ std::vector<std::byte> BuildMetadata(const TestModelFile& file) {
   const auto stop_token_ids = builder.CreateVector(file.stop_token_ids);
   const auto section_table = builder.CreateVector(sections);
   const auto tensor_table = builder.CreateVector(tensors);
+  Offset<schema::Reranking> reranking;
+  if (!file.reranking_prompt.empty()) {
+    const auto prompt = builder.CreateString(file.reranking_prompt);
+    const auto weight = builder.CreateVector(file.reranking_weight);
+    reranking = schema::CreateReranking(builder, prompt, weight);
+  }
   builder.Finish(schema::CreateModel(builder, producer, name, features, config, tokenizer,
-                                     chat_template, stop_token_ids, section_table, tensor_table),
+                                     chat_template, stop_token_ids, section_table, tensor_table,
+                                     /*f16_cache=*/false, schema::PoolingType::Unknown, reranking),
                  schema::ModelIdentifier());
   const auto bytes = std::as_bytes(std::span(builder.GetBufferPointer(), builder.GetSize()));
   return {bytes.begin(), bytes.end()};

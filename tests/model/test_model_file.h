@@ -41,6 +41,9 @@ struct TestModelFile {
 
   std::string chat_template_source;
   std::vector<int32_t> stop_token_ids = {2};
+  // Written if the prompt is not empty.
+  std::string reranking_prompt;
+  std::vector<float> reranking_weight;
   std::vector<FileRange> sections;
   std::vector<StoredTensor> tensors;
 

@@ -18,6 +18,7 @@
 #include "support/gguf_writer.h"
 #include "support/temporary_directory.h"
 #include "support/tiny_checkpoint.h"
+#include "support/unwrap.h"
 #include "weights/ggml_reference.h"
 
 namespace cria {
@@ -322,6 +323,35 @@ TEST_F(GgufCheckpointTest, PoolingIsThatOfTheFile) {
     ExpectRefused(Write([&](GgufWriter& writer) { writer.Add("llama.pooling_type", type); }),
                   std::string("llama.pooling_type is ") + name);
   }
+}
+
+TEST_F(GgufCheckpointTest, ARerankersAnswersAreADifference) {
+  const std::vector<float> rows =
+      support::MakeModel(support::SpecGqa()).tensors.at("model.embed_tokens.weight").values;
+  const auto file = [&](const std::vector<std::string>& labels, size_t num_rows,
+                        const char* prompt) {
+    return Write([&](GgufWriter& writer) {
+      writer.Add("llama.pooling_type", 4);
+      writer.Add("llama.classifier.output_labels", labels);
+      if (*prompt != '\0') writer.Add("tokenizer.chat_template.rerank", prompt);
+      writer.AddTensor("cls.output.weight", {num_rows, 64}, StorageType::kF32,
+                       {rows.begin(), rows.begin() + static_cast<ptrdiff_t>(num_rows * 64)});
+    });
+  };
+  const char* const prompt = "Q: {query} D: {document}?";
+  Unwrap(Convert(file({"yes", "no"}, 2, prompt), output_, {}));
+  const ModelFile model = Unwrap(ModelFile::Open(output_.string()));
+  ASSERT_TRUE(model.reranking());
+  EXPECT_EQ(model.reranking()->prompt, prompt);
+  ASSERT_EQ(model.reranking()->weight.size(), 64u);
+  for (size_t i = 0; i < 64; ++i) EXPECT_EQ(model.reranking()->weight[i], rows[i] - rows[64 + i]);
+
+  ExpectRefused(file({"no", "yes"}, 2, prompt), "llama.classifier.output_labels is not \"yes\"");
+  ExpectRefused(file({"yes", "no"}, 1, prompt), "has not the rows of two answers");
+  ExpectRefused(file({"yes", "no"}, 2, ""), "tokenizer.chat_template.rerank");
+  ExpectRefused(file({"yes", "no"}, 2, "{query} and {query}: {document}"),
+                "does not have {query} once");
+  ExpectRefused(file({"yes", "no"}, 2, "{query}"), "does not have {document} once");
 }
 
 TEST_F(GgufCheckpointTest, RefusesArchitecturesByName) {
