@@ -14,7 +14,7 @@ enum class EmbeddingFormat : uint8_t {
   kTable,                // A line for each text, and of several texts, the cosines of all pairs.
   kArray,                // A list of lists in JSON.
   kJson,                 // What OpenAI's path answers.
-  kJsonAndSimilarities,  // The same, and the cosines of all pairs.
+  kJsonAndSimilarities,  // OpenAI's form, and the cosines of all pairs.
   kRaw,                  // A line of numbers for each text.
 };
 

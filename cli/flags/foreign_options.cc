@@ -71,7 +71,10 @@ constexpr ForeignOptions kForeignOptions[] = {
      "requests are always computed together, so leave it out"},
     {"--metrics --slots --props --webui", "the server always has this, so leave it out"},
     {"--no-webui --no-slots", "the server always has this; keys of --api-key-file protect it"},
-    {"--embedding --embeddings --reranking --rerank --pooling", "the server only generates texts"},
+    {"--embedding --embeddings", "the server always has /v1/embeddings, so leave it out"},
+    {"--pooling", "the model file says it, and `cria embed --pooling` takes another"},
+    {"--reranking --rerank",
+     "the server has /v1/rerank if the model is a reranker, so leave it out"},
     {"--threads-http", "-t sets the number of threads, and --max-connections that of connections"},
     {"--ssl-key-file --ssl-cert-file", "for https, put a proxy such as nginx before the server"},
     // Options of converters.

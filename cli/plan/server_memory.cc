@@ -31,7 +31,7 @@ std::vector<MemoryLine> ServerMemory(const server::HttpBounds& bounds, size_t nu
        (num_sequences + 1) * kAnswerBytes + server::kShortRequestBytes},
   };
   // Their texts and values are a part of the large request.
-  lines.push_back({"server: tokens of embeddings", MemoryKind::kPrivate,
+  lines.push_back({"server: tokens of embeddings and documents", MemoryKind::kPrivate,
                    num_sequences * server::kEmbeddingBytes});
   if (!prefix_cache.folder.empty()) {
     lines.push_back({Format("server: prompts on the disk, at most {} there",

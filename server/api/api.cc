@@ -20,7 +20,7 @@ constexpr Response::Style kOllamaStyle = Response::Style::kOllama;
 constexpr Response::Style kLlamaServerStyle = Response::Style::kLlamaServer;
 constexpr Response::Style kAnthropicStyle = Response::Style::kAnthropic;
 
-constexpr std::array<PathRoute, 30> kRoutes = {{
+constexpr std::array<PathRoute, 34> kRoutes = {{
     {"POST", "/v1/chat/completions", HandleOpenAiChat},
     {"POST", "/v1/completions", HandleOpenAiCompletions},
     {"POST", "/v1/embeddings", HandleOpenAiEmbeddings},
@@ -37,6 +37,10 @@ constexpr std::array<PathRoute, 30> kRoutes = {{
     {"POST", "/infill", HandleInfill, kLlamaServerStyle},
     {"POST", "/tokenize", HandleTokenize},
     {"POST", "/detokenize", HandleDetokenize},
+    {"POST", "/v1/rerank", HandleRerank},
+    {"POST", "/v1/reranking", HandleRerank},
+    {"POST", "/rerank", HandleRerank},
+    {"POST", "/reranking", HandleRerank},
     {"POST", "/apply-template", HandleApplyTemplate},
     {"GET", "/health", HandleHealth},
     {"GET", "/v1/health", HandleHealth},

@@ -32,7 +32,8 @@ inline constexpr size_t kMaxVariableValues = 8192;
 // A conversation may have so many messages. As a value of Jinja, each takes up to two kilobytes.
 inline constexpr size_t kMaxMessages = 4096;
 
-// A request for embeddings may have so many texts, as OpenAI's, and so many tokens in all of them.
+// A request for embeddings, or to rank documents, may have so many texts, as OpenAI's, and so many
+// tokens in all of them.
 inline constexpr size_t kMaxEmbeddingInputs = 2048;
 inline constexpr size_t kMaxEmbeddingTokens = size_t{1} << 18;
 // What such a request keeps while its texts run one after another: their tokens, in a list each.

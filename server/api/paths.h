@@ -25,6 +25,7 @@ void HandleAnthropicCount(Exchange& exchange);
 void HandleLlamaCompletion(Exchange& exchange);
 void HandleInfill(Exchange& exchange);
 void HandleTokenize(Exchange& exchange);
+void HandleRerank(Exchange& exchange);
 void HandleDetokenize(Exchange& exchange);
 void HandleApplyTemplate(Exchange& exchange);
 void HandleHealth(Exchange& exchange);

@@ -123,6 +123,14 @@ constexpr UnsupportedField kAnthropicFields[] = {
     {"output_format", "[]", "is not supported; use output_config"},
 };
 
+constexpr UnsupportedField kRerankFields[] = {
+    {"max_tokens_per_doc", "[]", "is not supported; a document must fit the context"},
+    {"max_chunks_per_doc", "[1]"},
+    {"rank_fields", R"([[], ["text"]])"},
+    {"overlap_tokens", "[0]"},
+    {"truncation", "[false]", "is not supported; a document must fit the context"},
+};
+
 constexpr UnsupportedField kOllamaChatFields[] = {
     {"_debug_render_only", "[false]"},
 };
@@ -171,6 +179,8 @@ void RefuseUnsupportedInCompletions(const Fields& request) {
 }
 
 void RefuseUnsupportedInEmbeddings(const Fields& request) { Refuse(request, kEmbeddingFields); }
+
+void RefuseUnsupportedInRerank(const Fields& request) { Refuse(request, kRerankFields); }
 
 void RefuseUnsupportedInAnthropic(const Fields& request) { Refuse(request, kAnthropicFields); }
 

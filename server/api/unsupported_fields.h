@@ -14,6 +14,8 @@ void RefuseUnsupportedSampling(const Fields& fields);
 void RefuseUnsupportedInChat(const Fields& request);
 void RefuseUnsupportedInCompletions(const Fields& request);
 void RefuseUnsupportedInEmbeddings(const Fields& request);
+// Fields of Jina's and Cohere's requests to rank documents.
+void RefuseUnsupportedInRerank(const Fields& request);
 // Fields of Anthropic's messages.
 void RefuseUnsupportedInAnthropic(const Fields& request);
 // Fields of ollama's requests.

@@ -1,0 +1,155 @@
+// POST /v1/rerank, in the form of Jina's and Cohere's requests
+
+#include <algorithm>
+#include <chrono>
+#include <mutex>
+#include <numeric>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "core/format.h"
+#include "llm/reranker.h"
+#include "server/api/fields.h"
+#include "server/api/json_bounds.h"
+#include "server/api/paths.h"
+#include "server/api/request_error.h"
+#include "server/api/text_answer.h"
+#include "server/api/unsupported_fields.h"
+
+namespace cria::server {
+namespace {
+
+struct RerankRequest {
+  std::string query;
+  std::vector<std::string> documents;
+  size_t top_n = SIZE_MAX;
+  bool returns_documents = false;
+};
+
+std::string ReadDocument(const Json& document, const std::string& path) {
+  if (document.is_string()) return document.get<std::string>();
+  if (!document.is_object()) RefuseField(path, "is neither a text nor an object with a text");
+  return Fields(document, path).RequiredString("text");
+}
+
+std::vector<std::string> ReadDocuments(const Fields& request) {
+  const Json* const list = request.List("documents");
+  if (list == nullptr) RefuseField("documents", "is missing");
+  if (list->empty()) RefuseField("documents", "is an empty list");
+  if (list->size() > kMaxEmbeddingInputs) {
+    RefuseField("documents", Format("has more than {} texts", kMaxEmbeddingInputs));
+  }
+  std::vector<std::string> documents;
+  documents.reserve(list->size());
+  for (size_t i = 0; i < list->size(); ++i) {
+    documents.push_back(ReadDocument((*list)[i], Format("documents[{}]", i)));
+  }
+  return documents;
+}
+
+RerankRequest ReadRerank(Exchange& exchange) {
+  if (!exchange.state.engine.file().reranking()) {
+    throw RequestError(400,
+                       "this model does not rank documents: it is no reranker, as "
+                       "Qwen3-Reranker is",
+                       "model", "not_supported");
+  }
+  const Json body = TakeBody(exchange);
+  const Fields fields(body);
+  RefuseUnsupportedInRerank(fields);
+  static_cast<void>(fields.String("model"));
+  RerankRequest request;
+  request.query = fields.RequiredString("query");
+  request.documents = ReadDocuments(fields);
+  request.top_n = static_cast<size_t>(fields.Integer("top_n", 0).value_or(kMaxEmbeddingInputs));
+  request.returns_documents = fields.Bool("return_documents").value_or(false);
+  return request;
+}
+
+// The questions of all documents. A document whose text is not returned is freed.
+std::vector<std::vector<int32_t>> EncodeQuestions(const Engine& engine, RerankRequest& request) {
+  std::vector<std::vector<int32_t>> questions;
+  questions.reserve(request.documents.size());
+  size_t num_tokens = 0;
+  for (std::string& document : request.documents) {
+    const std::string path = Format("documents[{}]", questions.size());
+    questions.push_back(ValueOf(RerankTokens(engine, request.query, document), path));
+    questions.back().shrink_to_fit();
+    if (!request.returns_documents) document = {};
+    num_tokens += questions.back().size();
+    if (num_tokens > std::max(kMaxEmbeddingTokens, engine.decoder().context_tokens())) {
+      RefuseField("documents", Format("has texts with more than {} tokens together, with the query "
+                                      "and the prompt of each",
+                                      kMaxEmbeddingTokens));
+    }
+  }
+  return questions;
+}
+
+// Takes one question after another; threads that have no job help.
+std::vector<double> ScoreAll(ApiState& state, const std::vector<std::vector<int32_t>>& questions,
+                             const std::atomic<bool>& gone) {
+  std::vector<double> scores(questions.size());
+  std::atomic<size_t> next = 0;
+  std::mutex mutex;
+  Status status;
+  state.work.Share([&] {
+    const size_t i = next.fetch_add(1);
+    if (i >= questions.size()) return false;
+    const Result<double> score = RerankScore(state.engine, questions[i], &gone);
+    if (score) {
+      scores[i] = *score;
+      return true;
+    }
+    const std::scoped_lock lock(mutex);
+    if (status) status = std::unexpected(score.error());
+    next = questions.size();
+    return false;
+  });
+  ThrowIfError(status, "documents");
+  return scores;
+}
+
+void SendRanking(ApiState& state, const RerankRequest& request, const std::vector<double>& scores,
+                 size_t num_tokens, Response& response) {
+  std::vector<size_t> ranking(scores.size());
+  std::iota(ranking.begin(), ranking.end(), size_t{0});
+  std::ranges::stable_sort(ranking, std::ranges::greater(), [&](size_t i) { return scores[i]; });
+  ranking.resize(std::min(ranking.size(), request.top_n));
+  TextAnswer text(response);
+  text.Add("{" +
+           TextAnswer::Members(
+               {{"model", state.model_name},
+                {"object", "list"},
+                {"usage", {{"prompt_tokens", num_tokens}, {"total_tokens", num_tokens}}}}) +
+           R"(,"results":[)");
+  for (const size_t i : ranking) {
+    Json result = {{"index", i}, {"relevance_score", scores[i]}};
+    if (request.returns_documents) result["document"] = {{"text", request.documents[i]}};
+    text.Add((i == ranking.front() ? "" : ",") + Written(result));
+  }
+  text.Add("]}");
+  text.Finish();
+}
+
+}  // namespace
+
+void HandleRerank(Exchange& exchange) {
+  RerankRequest request = ReadRerank(exchange);
+  Submit(exchange, [&](Response& response) {
+    const auto begin = std::chrono::steady_clock::now();
+    ApiState& state = exchange.state;
+    const auto questions = EncodeQuestions(state.engine, request);
+    // Texts that are returned are a part of the large request until the end.
+    if (!request.returns_documents) response.EndTurn();
+    const std::vector<double> scores = ScoreAll(state, questions, response.gone());
+    AnswerEnd end = {.reason = FinishReason::kStop};
+    for (const auto& question : questions) end.prompt_tokens += question.size();
+    end.prompt_time = std::chrono::steady_clock::now() - begin;
+    state.metrics.Add(end);
+    SendRanking(state, request, scores, end.prompt_tokens, response);
+  });
+}
+
+}  // namespace cria::server
