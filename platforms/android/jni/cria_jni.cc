@@ -49,16 +49,16 @@ jbyteArray NewText(JNIEnv* env, const Write& write) {
   return NewBytes(env, text);
 }
 
-// Makes an array of logits in the same way.
+// Makes an array of logits, or of the numbers of an embedding, in the same way.
 template <typename Write>
-jfloatArray NewLogits(JNIEnv* env, const Write& write) {
+jfloatArray NewNumbers(JNIEnv* env, const Write& write) {
   size_t count = 0;
   if (!ThrowUnlessOk(env, write(nullptr, 0, &count))) return nullptr;
-  std::vector<float> logits(count);
-  if (!ThrowUnlessOk(env, write(logits.data(), count, &count))) return nullptr;
+  std::vector<float> numbers(count);
+  if (!ThrowUnlessOk(env, write(numbers.data(), count, &count))) return nullptr;
   const jfloatArray array = env->NewFloatArray(static_cast<jsize>(count));
   if (array != nullptr) {
-    env->SetFloatArrayRegion(array, 0, static_cast<jsize>(count), logits.data());
+    env->SetFloatArrayRegion(array, 0, static_cast<jsize>(count), numbers.data());
   }
   return array;
 }
@@ -340,9 +340,25 @@ jfloatArray ReadLogits(JNIEnv* env, jclass, jlong number, jbyteArray prompt, jbo
     TextReceiver receiver(env, listener, *model, nullptr);
     if (!receiver.is_usable()) return nullptr;
     const cria_callbacks callbacks = receiver.callbacks();
-    return NewLogits(env, [&](float* logits, size_t capacity, size_t* count) {
+    return NewNumbers(env, [&](float* logits, size_t capacity, size_t* count) {
       return cria_get_logits(model->handle, text.c_str(), text.size(), parse_special, &callbacks,
                              logits, capacity, count);
+    });
+  });
+}
+
+jfloatArray Embed(JNIEnv* env, jclass, jlong number, jbyteArray given, jobject listener) {
+  return Guarded(env, [&]() -> jfloatArray {
+    const std::shared_ptr<Model> model = FindModel(env, number);
+    if (model == nullptr) return nullptr;
+    Utf8 text;
+    text.Read(env, given);
+    TextReceiver receiver(env, listener, *model, nullptr);
+    if (!receiver.is_usable()) return nullptr;
+    const cria_callbacks callbacks = receiver.callbacks();
+    return NewNumbers(env, [&](float* embedding, size_t capacity, size_t* count) {
+      return cria_embed(model->handle, text.c_str(), text.size(), &callbacks, embedding, capacity,
+                        count);
     });
   });
 }
@@ -355,7 +371,7 @@ jfloatArray ReadChatLogits(JNIEnv* env, jclass, jlong number, jobject listener) 
     if (!receiver.is_usable()) return nullptr;
     const cria_callbacks callbacks = receiver.callbacks();
     const Answering answering(*chat);
-    return NewLogits(env, [&](float* logits, size_t capacity, size_t* count) {
+    return NewNumbers(env, [&](float* logits, size_t capacity, size_t* count) {
       return cria_chat_get_logits(chat->handle, &callbacks, logits, capacity, count);
     });
   });
@@ -462,6 +478,7 @@ bool RegisterMethods(JNIEnv* env) {
       Method("renderMessages", "(J[[B[BZ)[B", reinterpret_cast<void*>(RenderMessages)),
       Method("readLogits", "(J[BZLorg/cria/CriaNative$TextReceiver;)[F",
              reinterpret_cast<void*>(ReadLogits)),
+      Method("embed", "(J[BLorg/cria/CriaNative$TextReceiver;)[F", reinterpret_cast<void*>(Embed)),
       Method("readChatLogits", "(JLorg/cria/CriaNative$TextReceiver;)[F",
              reinterpret_cast<void*>(ReadChatLogits)),
       Method("resetChat", "(J)V", reinterpret_cast<void*>(ResetChat)),

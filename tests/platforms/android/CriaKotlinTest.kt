@@ -69,6 +69,7 @@ class CriaKotlinTest {
                 model.render(listOf(Message("user", "a")), addGenerationPrompt = false),
             )
             assertEquals(1536, model.logits("a").size)
+            assertEquals(model.embed("a").size, model.embed("b").size)
             val tokens = model.tokenize("a \uD83E\uDD99", addSpecial = false)
             assertEquals("a \uD83E\uDD99", model.detokenize(tokens))
             assertTrue(model.tokenize("a").size > model.tokenize("a", addSpecial = false).size)

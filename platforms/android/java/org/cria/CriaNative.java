@@ -232,6 +232,10 @@ final class CriaNative {
     return readChatLogits(chat, new TextReceiver(listener));
   }
 
+  static float[] embed(long model, String text, TextListener listener) {
+    return embed(model, utf8(text), new TextReceiver(listener));
+  }
+
   static int[] tokenize(long model, String text, boolean addSpecial, boolean parseSpecial) {
     return tokenize(model, utf8(text), addSpecial, parseSpecial);
   }
@@ -311,6 +315,8 @@ final class CriaNative {
 
   private static native float[] readLogits(
       long model, byte[] prompt, boolean parseSpecial, TextReceiver receiver);
+
+  private static native float[] embed(long model, byte[] text, TextReceiver receiver);
 
   private static native float[] readChatLogits(long chat, TextReceiver receiver);
 

@@ -55,6 +55,14 @@ class Model private constructor(private val number: Long) : AutoCloseable {
         listener: TextListener? = null,
     ): FloatArray = CriaNative.logits(number, prompt, parseSpecial, listener)
 
+    /**
+     * The embedding of a text, for searching by meaning: as many numbers as the hidden size, with
+     * a Euclidean norm of 1. The text must fit the context.
+     */
+    @JvmOverloads
+    fun embed(text: String, listener: TextListener? = null): FloatArray =
+        CriaNative.embed(number, text, listener)
+
     /** Continues a text. */
     @JvmOverloads
     fun complete(

@@ -701,6 +701,47 @@ public class CriaNativeTest {
   }
 
   @Test
+  public void textsAreEmbedded() {
+    float[] hello = CriaNative.embed(model, "Hello! I am", null);
+    assertTrue(hello.length > 1);
+    double square = 0;
+    for (float number : hello) {
+      square += number * number;
+    }
+    assertEquals(1, square, 1e-5);
+    assertArrayEquals(hello, CriaNative.embed(model, "Hello! I am", null), 0f);
+    double product = 0;
+    float[] other = CriaNative.embed(model, "Where do you run?", null);
+    for (int i = 0; i < hello.length; ++i) {
+      product += hello[i] * other[i];
+    }
+    assertTrue(product < 0.9999);
+    // The listener is told of the prompt, and can end the call.
+    List<Integer> done = new ArrayList<>();
+    CriaNative.embed(
+        model,
+        "Hello! I am",
+        new AnswerListener() {
+          @Override
+          public void onPrompt(int doneTokens, int totalTokens) {
+            done.add(doneTokens);
+          }
+        });
+    assertEquals(0, (int) done.get(0));
+    assertTrue(done.get(done.size() - 1) > 1);
+    expectFailure(Status.USAGE, "text is NULL", () -> CriaNative.embed(model, null, null));
+    expectFailure(Status.USAGE, "the model is closed", () -> CriaNative.embed(0, "a", null));
+    StringBuilder longText = new StringBuilder();
+    for (int i = 0; i < 10000; ++i) {
+      longText.append("Hello! ");
+    }
+    expectFailure(
+        Status.OUT_OF_RANGE,
+        "context",
+        () -> CriaNative.embed(model, longText.toString(), null));
+  }
+
+  @Test
   public void aChatIsCancelledUntilThatIsCleared() {
     long chat = chat(model);
     long other = chat(model);
