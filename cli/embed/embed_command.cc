@@ -98,7 +98,7 @@ Status RunEmbed(EmbedOptions options) {
   options.engine.other_memory.push_back(std::move(memory));
   CRIA_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, LoadEngine(path, options.engine));
 
-  TextEmbeddings embeddings(*engine, texts);
+  TextEmbeddings embeddings(*engine, texts, !options.is_quiet);
   CRIA_RETURN_IF_ERROR(embeddings.Check());
   const auto start = std::chrono::steady_clock::now();
   EmbeddingPrinter printer(options.format, texts);

@@ -67,7 +67,9 @@ Status TextEmbeddings::EmbedNext(const EmbeddingForm& form, const Callback& on_e
     const std::scoped_lock lock(mutex_);
     num_given_ = index + 1;
     num_given_tokens_ += tokens.size();
-    bar_.Update(num_given_tokens_, num_tokens_, Format("{} of {}", num_given_, texts_.size()));
+    if (shows_progress_) {
+      bar_.Update(num_given_tokens_, num_tokens_, Format("{} of {}", num_given_, texts_.size()));
+    }
     changed_.notify_all();
   }
 }

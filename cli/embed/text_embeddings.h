@@ -25,8 +25,8 @@ class TextEmbeddings {
   using Callback = std::function<void(size_t index, std::span<float> embedding)>;
 
   // The engine and the texts must outlive the object.
-  TextEmbeddings(Engine& engine, std::span<const std::string_view> texts)
-      : engine_(engine), texts_(texts) {}
+  TextEmbeddings(Engine& engine, std::span<const std::string_view> texts, bool shows_progress)
+      : engine_(engine), texts_(texts), shows_progress_(shows_progress) {}
 
   // Fails if a text has no tokens, or more than the context holds. Must be called before Run, so
   // that nothing is printed of texts of which one is wrong.
@@ -46,6 +46,7 @@ class TextEmbeddings {
 
   Engine& engine_;
   const std::span<const std::string_view> texts_;
+  const bool shows_progress_;
   size_t num_tokens_ = 0;
   const InterruptGuard interrupt_;
   std::mutex mutex_;  // Protects everything below.

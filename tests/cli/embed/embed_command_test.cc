@@ -160,7 +160,7 @@ TEST(EmbedCommand, SeveralAtOnceAreAsOneAfterAnother) {
   const auto alone = ArrayOf({"-np", "1"}, {.input = texts});
   ASSERT_EQ(alone.size(), 40u);
   EXPECT_EQ(ArrayOf({"-np", "4"}, {.input = texts}), alone);
-  EXPECT_EQ(ArrayOf({"-np", "3", "-c", "128"}, {.input = texts}), alone);
+  EXPECT_EQ(ArrayOf({"-np", "3", "-c", "256"}, {.input = texts}), alone);
 }
 
 TEST(EmbedCommand, WhatIsWrongIsSaidBeforeAnythingIsPrinted) {
