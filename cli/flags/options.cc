@@ -172,6 +172,10 @@ void AddPlanOptions(CommandLine& command, PlanArguments& arguments) {
       [&arguments](std::string_view text) { return ReadBytes(text, arguments.memory_limit_bytes); },
       "Fail if the model will take more resident memory, such as 700M or 700MiB");
   command.AddFlag("--json", arguments.json, "Print JSON");
+  command
+      .AddText("--plot", arguments.plot_path,
+               "Draw the memory by parts over the context into this file, as SVG")
+      .Metavar("FILE");
 }
 
 Option& AddPackCacheOption(CommandLine& command, std::string& folder) {

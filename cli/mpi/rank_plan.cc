@@ -299,6 +299,9 @@ Status PrintRankPlan(const ModelFile& model, const EngineOptions& options,
                      const ranks::LinkOptions& link_options, const ranks::Network& network,
                      const PlanArguments& arguments) {
   const size_t num_ranks = link_options.weights.size();
+  if (!arguments.plot_path.empty()) {
+    return Fail(ErrorCode::kUsage, "--plot draws the plan of a model on one board");
+  }
   CRIA_ASSIGN_OR_RETURN(const RankBoards boards, BoardsNamed(arguments.board, num_ranks));
   // Boards run the 64-bit system.
   CRIA_RETURN_IF_ERROR(CheckInstructions(boards, model, options));

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "cli/plan/board_name.h"
+#include "cli/plan/memory_plot.h"
+#include "cli/plot/svg.h"
 #include "core/format.h"
 #include "core/format_bytes.h"
 #include "decode/state_cache.h"
@@ -193,9 +195,15 @@ Status PrintPlan(const ModelOutline& model, EngineOptions options, const PlanArg
   const platform::MemoryUsage program =
       ProgramMemory(board == nullptr ? ThisProgramKind() : ProgramKind::kArm64, arguments.program);
   CRIA_RETURN_IF_ERROR(ValidateDraftOptions(options.drafts));
-  const MemoryPlanOptions resolved = ResolveOptions(model, options, std::move(draft_model));
+  const MemoryPlanOptions resolved = ResolveOptions(model, options, draft_model);
   CRIA_RETURN_IF_ERROR(ValidateDecoderOptions(model.config, resolved.decoder));
   CRIA_ASSIGN_OR_RETURN(const MemoryPlan plan, PlanMemory(model, resolved, program));
+  if (!arguments.plot_path.empty()) {
+    CRIA_ASSIGN_OR_RETURN(
+        const Figure figure,
+        PlotMemory(model, options, {.board = board, .program = program}, std::move(draft_model)));
+    CRIA_RETURN_IF_ERROR(WriteFigure(figure, arguments.plot_path));
+  }
   std::optional<BoardVerdict> verdict;
   if (board != nullptr) {
     CRIA_ASSIGN_OR_RETURN(verdict, JudgeBoard(*board, model, plan, program));

@@ -19,6 +19,8 @@ struct PlanArguments {
   std::string board;
   std::optional<uint64_t> memory_limit_bytes;
   bool json = false;
+  // Where PlotMemory's picture is written; empty: nowhere.
+  std::string plot_path;
   ProgramName program = ProgramName::kCria;
 };
 

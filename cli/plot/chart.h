@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace cria::cli {
+
+enum class AxisScale : uint8_t { kLinear, kLog2 };
+// What the numbers of an axis are: "2,048", or bytes such as "812.4 MB".
+enum class AxisUnit : uint8_t { kNumber, kBytes };
+
+struct Axis {
+  std::string title;  // With its unit, unless the numbers have it.
+  AxisScale scale = AxisScale::kLinear;
+  AxisUnit unit = AxisUnit::kNumber;
+  // Whether the axis begins at 0; otherwise at the smallest value. Never with kLog2.
+  bool begins_at_zero = false;
+};
+
+struct PlotPoint {
+  double x = 0.0;
+  double y = 0.0;
+};
+
+struct PlotSeries {
+  std::string name;
+  std::vector<PlotPoint> points;  // By growing x.
+};
+
+// One picture of numbers: areas that are stacked, and lines.
+struct Chart {
+  // A horizontal line at a value.
+  struct Level {
+    std::string name;
+    double y = 0.0;
+  };
+  // A vertical line at a value.
+  struct Mark {
+    std::string name;
+    double x = 0.0;
+  };
+
+  std::string title;
+  Axis x, y;
+  // The first one is at the bottom. All have the same x; y is the height of the area.
+  std::vector<PlotSeries> areas;
+  std::vector<PlotSeries> lines;
+  std::vector<Level> levels;
+  std::optional<Mark> mark;
+};
+
+// Charts one below another, with a title above them.
+struct Figure {
+  std::string title;
+  std::string subtitle;
+  std::vector<Chart> charts;
+};
+
+}  // namespace cria::cli
