@@ -1,15 +1,19 @@
 #include <cstddef>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/bench/bench_report.h"
 #include "cli/bench/bench_row.h"
 #include "cli/bench/memory_bench.h"
 #include "cli/bench/speed_bench.h"
+#include "cli/bench/speed_plot.h"
 #include "cli/commands/commands.h"
 #include "cli/flags/options.h"
 #include "cli/models/get_model.h"
+#include "cli/plot/svg.h"
 
 namespace cria::cli {
 namespace {
@@ -20,6 +24,7 @@ struct BenchOptions {
   std::string format = "md";
   bool memory = false;
   bool json = false;
+  std::string plot_path;
 };
 
 Status MeasureMemory(const BenchOptions& options) {
@@ -40,14 +45,20 @@ Status MeasureSpeed(const BenchOptions& options) {
   const BenchFormat format = options.json || options.format == "json" ? BenchFormat::kJson
                              : options.format == "csv"                ? BenchFormat::kCsv
                                                                       : BenchFormat::kMarkdown;
+  const bool plots = !options.plot_path.empty();
+  if (plots) CRIA_RETURN_IF_ERROR(CheckPlots(options.speed));
   BenchReport report(format);
+  std::vector<nlohmann::ordered_json> rows;  // For the picture.
   const Status status =
       RunSpeedBench(options.speed, [&](const Engine& engine, const SpeedResult& result) {
-        report.Add(BenchRow(engine, result));
+        nlohmann::ordered_json row = BenchRow(engine, result);
+        if (plots) rows.push_back(row);
+        report.Add(std::move(row));
       });
   // Also prints the results of a run that was stopped.
   report.Finish();
-  return status;
+  if (!status || !plots) return status;
+  return WriteFigure(PlotSpeed(rows), options.plot_path);
 }
 
 }  // namespace
@@ -74,6 +85,11 @@ void AddBenchCommand(CommandLine& program) {
                        "Compare each test with the speed of its matrix products alone"),
       &command.AddFlag("--profile", speed.with_profile,
                        "Print how long each step of the decoder takes (md and json)"),
+      &command
+           .AddText("--plot", options->plot_path,
+                    "Draw speed over depth, rows and threads into this file, as SVG, if the tests "
+                    "have several")
+           .Metavar("FILE"),
   };
   command
       .AddChoice("-o,--output", options->format, {{"md", "md"}, {"csv", "csv"}, {"json", "json"}},
