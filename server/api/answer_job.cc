@@ -12,9 +12,10 @@ namespace {
 
 using Milliseconds = std::chrono::duration<double, std::milli>;
 
-void TellChangedBeginning(ApiState& state) {
+void TellChangedBeginning(Exchange& exchange) {
+  ApiState& state = exchange.state;
   if (!state.options.on_changed_beginning || state.has_told_change) return;
-  const SequenceSlots::Repeats repeats = state.engine.scheduler().stats().repeats;
+  const SequenceSlots::Repeats repeats = exchange.model().engine.scheduler().stats().repeats;
   if (repeats.num_tokens == 0 || state.has_told_change.exchange(true)) return;
   state.options.on_changed_beginning(repeats.first);
 }
@@ -22,7 +23,7 @@ void TellChangedBeginning(ApiState& state) {
 // Generates the choices of one prompt; the first one has the number `first_index`. The session is
 // free before the client learns the end of the last one: what it asks next finds its conversation
 // there. Returns false if the client has gone away or the server ends.
-bool RunChoices(ApiState& state, AnswerSetup setup, size_t first_index,
+bool RunChoices(Exchange& exchange, AnswerSetup setup, size_t first_index,
                 std::optional<SessionPool::Lease>& lease, Response& response,
                 AnswerWriter& writer) {
   const size_t num_choices = setup.options.num_choices;
@@ -32,11 +33,11 @@ bool RunChoices(ApiState& state, AnswerSetup setup, size_t first_index,
     writer.BeginChoice(first_index + i);
     AnswerEnd end = run.Run();
     end.repeats_prompt = i > 0;
-    state.metrics.Add(end);
-    TellChangedBeginning(state);
+    exchange.model().metrics.Add(end);
+    TellChangedBeginning(exchange);
     if (end.reason == FinishReason::kCancelled) {
       // A client that is still there learns why.
-      if (!response.is_gone() && state.work.ends()) {
+      if (!response.is_gone() && exchange.state.work.ends()) {
         response.Fail({503, "the server is shutting down", "", "shutting_down"});
       }
       return false;
@@ -48,11 +49,11 @@ bool RunChoices(ApiState& state, AnswerSetup setup, size_t first_index,
 }
 
 // What all answers begin with. `prompt` and `options` must outlive it.
-AnswerSetup SetupOf(const ApiState& state, const SessionPool::Lease& lease,
+AnswerSetup SetupOf(const ServedModel& model, const SessionPool::Lease& lease,
                     std::span<const int32_t> prompt, const AnswerOptions& options,
                     bool may_be_constrained, const Response& response) {
-  return {.tokenizer = state.engine.tokenizer(),
-          .stop_token_ids = state.engine.file().stop_token_ids(),
+  return {.tokenizer = model.engine.tokenizer(),
+          .stop_token_ids = model.engine.file().stop_token_ids(),
           .session = lease.session(),
           .constraint = may_be_constrained ? lease.constraint() : nullptr,
           .cancel = &response.gone(),
@@ -66,40 +67,42 @@ double PerSecond(size_t count, double milliseconds) {
 
 }  // namespace
 
-void AnswerChat(ApiState& state, ChatRequest request, Response& response, AnswerWriter& writer) {
+void AnswerChat(Exchange& exchange, ChatRequest request, Response& response, AnswerWriter& writer) {
+  ServedModel& model = exchange.model();
   const AnswerOptions options = request.options;
   ToolUse tools = request.tools;
   tools.definitions.clear();  // They are for the template.
-  const ChatPrompt prompt = MakeChatPrompt(state.engine, state.call_style, std::move(request));
+  const ChatPrompt prompt = MakeChatPrompt(model.engine, model.call_style, std::move(request));
   if (prompt.has_channels && options.reasoning_budget) {
     RefuseField("reasoning_budget", "is not supported: this model's reasoning is a channel",
                 "unsupported_parameter");
   }
   response.EndTurn();
-  std::optional<SessionPool::Lease> lease(state.sessions.Take(prompt.tokens));
+  std::optional<SessionPool::Lease> lease(model.sessions.Take(prompt.tokens));
   const bool has_shape = options.shape.kind != AnswerShape::Kind::kAny;
   AnswerSetup setup =
-      SetupOf(state, *lease, prompt.tokens, options, has_shape || tools.may_call(), response);
+      SetupOf(model, *lease, prompt.tokens, options, has_shape || tools.may_call(), response);
   setup.tools = tools.may_call() ? &tools : nullptr;
   setup.format = prompt.format.get();
   setup.tags = prompt.tags;
   setup.begins_in_reasoning = prompt.begins_in_reasoning;
   setup.may_reason = prompt.may_reason;
   setup.has_channels = prompt.has_channels;
-  if (RunChoices(state, setup, 0, lease, response, writer)) writer.Finish();
+  if (RunChoices(exchange, setup, 0, lease, response, writer)) writer.Finish();
 }
 
-void AnswerTexts(ApiState& state, const std::vector<TextPrompt>& prompts,
+void AnswerTexts(Exchange& exchange, const std::vector<TextPrompt>& prompts,
                  const AnswerOptions& options, Response& response, AnswerWriter& writer) {
+  ServedModel& model = exchange.model();
   const bool has_shape = options.shape.kind != AnswerShape::Kind::kAny;
   response.EndTurn();
   size_t index = 0;
   for (const TextPrompt& prompt : prompts) {
-    std::optional<SessionPool::Lease> lease(state.sessions.Take(prompt.tokens));
-    AnswerSetup setup = SetupOf(state, *lease, prompt.tokens, options, has_shape, response);
+    std::optional<SessionPool::Lease> lease(model.sessions.Take(prompt.tokens));
+    AnswerSetup setup = SetupOf(model, *lease, prompt.tokens, options, has_shape, response);
     setup.at_text_start = prompt.at_text_start;
     if (!prompt.stop_token_ids.empty()) setup.stop_token_ids = prompt.stop_token_ids;
-    if (!RunChoices(state, setup, index, lease, response, writer)) return;
+    if (!RunChoices(exchange, setup, index, lease, response, writer)) return;
     index += options.num_choices;
   }
   writer.Finish();

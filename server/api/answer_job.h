@@ -17,21 +17,21 @@ inline constexpr size_t kMaxHeldTokens = 8;
 // Writes the answers to one request, choice by choice.
 class AnswerWriter : public AnswerListener {
  public:
-  AnswerWriter(ApiState& state, Response& response) : state_(state), response_(response) {}
+  AnswerWriter(Exchange& exchange, Response& response) : exchange_(exchange), response_(response) {}
 
   virtual void BeginChoice(size_t index) = 0;
   virtual void EndChoice(const AnswerEnd& end) = 0;
   // After the last choice.
   virtual void Finish() = 0;
 
-  bool goes_on() const override { return !response_.is_gone() && !state_.work.ends(); }
+  bool goes_on() const override { return !response_.is_gone() && !exchange_.state.work.ends(); }
 
  protected:
-  ApiState& state() const { return state_; }
+  ServedModel& model() const { return exchange_.model(); }
   Response& response() const { return response_; }
 
  private:
-  ApiState& state_;
+  Exchange& exchange_;
   Response& response_;
 };
 
@@ -44,8 +44,8 @@ struct TextPrompt {
 
 // Both generate all choices of all prompts, one after the other, on the calling thread. They throw
 // RequestError.
-void AnswerChat(ApiState& state, ChatRequest request, Response& response, AnswerWriter& writer);
-void AnswerTexts(ApiState& state, const std::vector<TextPrompt>& prompts,
+void AnswerChat(Exchange& exchange, ChatRequest request, Response& response, AnswerWriter& writer);
+void AnswerTexts(Exchange& exchange, const std::vector<TextPrompt>& prompts,
                  const AnswerOptions& options, Response& response, AnswerWriter& writer);
 
 // Adds up what several choices took. The prompt of several choices counts once, with what it took

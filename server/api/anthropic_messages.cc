@@ -34,12 +34,12 @@ Json UsageOf(size_t prompt_tokens, size_t cached_tokens, size_t completion_token
 // The blocks of an answer come one after the other: reasoning, texts and calls.
 class MessageWriter : public AnswerWriter {
  public:
-  MessageWriter(ApiState& state, Response& response)
-      : AnswerWriter(state, response),
+  MessageWriter(Exchange& exchange, Response& response)
+      : AnswerWriter(exchange, response),
         head_({{"id", "msg_" + UniqueId(24)},
                {"type", "message"},
                {"role", "assistant"},
-               {"model", state.model_name}}) {}
+               {"model", exchange.model().name}}) {}
 
   void BeginChoice(size_t /*index*/) override {}
   void OnText(AnswerPart part, std::string_view text) override {
@@ -182,7 +182,7 @@ struct MessagesBody {
 MessagesBody ReadMessagesBody(Exchange& exchange, bool generates) {
   const Json body = TakeBody(exchange);
   const Fields fields(body);
-  return {ReadAnthropicMessages(exchange.state.engine, fields, generates),
+  return {ReadAnthropicMessages(exchange.model().engine, fields, generates),
           fields.Bool("stream").value_or(false)};
 }
 
@@ -191,13 +191,12 @@ MessagesBody ReadMessagesBody(Exchange& exchange, bool generates) {
 void HandleAnthropicMessages(Exchange& exchange) {
   MessagesBody body = ReadMessagesBody(exchange, /*generates=*/true);
   Submit(exchange, [&](Response& response) {
-    ApiState& state = exchange.state;
     if (body.is_streamed) {
-      StreamedMessage writer(state, response);
-      AnswerChat(state, std::move(body.chat), response, writer);
+      StreamedMessage writer(exchange, response);
+      AnswerChat(exchange, std::move(body.chat), response, writer);
     } else {
-      WholeMessage writer(state, response);
-      AnswerChat(state, std::move(body.chat), response, writer);
+      WholeMessage writer(exchange, response);
+      AnswerChat(exchange, std::move(body.chat), response, writer);
     }
   });
 }
@@ -206,11 +205,11 @@ void HandleAnthropicCount(Exchange& exchange) {
   MessagesBody body = ReadMessagesBody(exchange, /*generates=*/false);
   // Rendering may take longer than the HTTP thread should be busy.
   Submit(exchange, [&](Response& response) {
-    const ApiState& state = exchange.state;
+    const ServedModel& model = exchange.model();
     const auto segments =
-        RenderChat(state.engine.chat_template(), state.call_style, std::move(body.chat));
+        RenderChat(model.engine.chat_template(), model.call_style, std::move(body.chat));
     const auto tokens =
-        ValueOf(ChatTemplate::EncodeRendered(state.engine.tokenizer(), segments), "messages");
+        ValueOf(ChatTemplate::EncodeRendered(model.engine.tokenizer(), segments), "messages");
     response.Send({{"input_tokens", tokens.size()}});
   });
 }

@@ -136,7 +136,7 @@ Api::Api(Engine& engine, WorkQueue& work, ApiOptions options)
 
 Api::~Api() = default;
 
-bool Api::knows_calls() const { return state_->call_style.is_known; }
+bool Api::knows_calls() const { return state_->model.call_style.is_known; }
 
 void Api::Handle(HttpRequest request, std::shared_ptr<HttpAnswer> answer) {
   Exchange exchange = {*state_, std::move(request), answer};

@@ -18,20 +18,20 @@ std::string NameOf(const Engine& engine, const ApiOptions& options) {
 
 // Calls the handler of a request whose turn it is. What it throws becomes the response.
 void RunHandler(Exchange& exchange) {
-  ApiState& state = exchange.state;
   Response& response = *exchange.response;
+  Metrics& metrics = exchange.model().metrics;
   const bool is_large = exchange.request.body.size() > kMaxBodyBytesOutOfTurn;
   try {
-    if (is_large) response.TakeTurn(state.large_requests);
+    if (is_large) response.TakeTurn(exchange.state.large_requests);
     exchange.handle(exchange);
   } catch (const RequestError& error) {
     if (!response.is_gone()) response.Fail(error);
-    if (error.status() >= 500) ++state.metrics.failed_answers;
+    if (error.status() >= 500) ++metrics.failed_answers;
   } catch (const std::bad_alloc&) {
-    ++state.metrics.failed_answers;
+    ++metrics.failed_answers;
     response.Fail({503, "there is too little memory to answer", "", "out_of_memory"});
   } catch (const std::exception& error) {
-    ++state.metrics.failed_answers;
+    ++metrics.failed_answers;
     response.Fail({500, error.what()});
   }
   // What was freed while the answer was made may be between blocks that are still in use.
@@ -41,15 +41,11 @@ void RunHandler(Exchange& exchange) {
 
 }  // namespace
 
-ApiState::ApiState(Engine& model_engine, WorkQueue& queue, ApiOptions api_options)
-    : engine(model_engine),
-      work(queue),
+ApiState::ApiState(Engine& engine, WorkQueue& queue, ApiOptions api_options)
+    : work(queue),
       options(std::move(api_options)),
-      model_name(NameOf(engine, options)),
       start_time(std::time(nullptr)),
-      call_style(FindCallStyle(engine.chat_template(), &engine.tokenizer())),
-      infill_tokens(FindInfillTokens(engine.tokenizer().vocabulary())),
-      sessions(engine) {}
+      model(engine, NameOf(engine, options), options.prompts) {}
 
 Json TakeBody(Exchange& exchange) {
   if (exchange.response == nullptr) return ReadBody(exchange.request.body);

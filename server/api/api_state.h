@@ -6,35 +6,26 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 
 #include "llm/engine.h"
 #include "server/api/api.h"
-#include "server/api/call_style.h"
-#include "server/api/infill_tokens.h"
-#include "server/api/metrics.h"
 #include "server/api/response.h"
+#include "server/api/served_model.h"
 #include "server/api/text_answer.h"
 #include "server/http/http_exchange.h"
-#include "server/work/session_pool.h"
 #include "server/work/work_queue.h"
 
 namespace cria::server {
 
 // What all paths share.
 struct ApiState {
-  ApiState(Engine& model_engine, WorkQueue& queue, ApiOptions api_options);
+  ApiState(Engine& engine, WorkQueue& queue, ApiOptions api_options);
 
-  Engine& engine;
   WorkQueue& work;
   const ApiOptions options;
-  const std::string model_name;
   const std::time_t start_time;
-  const CallStyle call_style;
-  const std::optional<InfillTokens> infill_tokens;  // Nothing if the vocabulary has none.
-  SessionPool sessions;
-  Metrics metrics;
+  ServedModel model;
   std::atomic<bool> has_told_context = false;  // ApiOptions::on_larger_context was called.
   std::atomic<bool> has_told_change = false;   // ApiOptions::on_changed_beginning was called.
   // Large requests are read one after the other: the memory of one of them is planned.
@@ -49,6 +40,9 @@ using PathHandler = void (*)(Exchange&);
 
 // One request to a path.
 struct Exchange {
+  // The model that the request is for.
+  ServedModel& model() const { return state.model; }
+
   ApiState& state;
   HttpRequest request;
   std::shared_ptr<HttpAnswer> http;

@@ -48,23 +48,23 @@ std::vector<std::vector<int32_t>> EncodeInputs(const Engine& engine, EmbeddingRe
 
 }  // namespace
 
-size_t ReadDimensions(const ApiState& state, const Fields& request) {
-  const size_t hidden_size = state.engine.decoder().hidden_size();
+size_t ReadDimensions(const ServedModel& model, const Fields& request) {
+  const size_t hidden_size = model.engine.decoder().hidden_size();
   const auto count = request.Integer("dimensions", 1, static_cast<int64_t>(hidden_size));
   return static_cast<size_t>(count.value_or(0));
 }
 
-size_t EmbedInputs(ApiState& state, EmbeddingRequest request, Response& response,
+size_t EmbedInputs(ServedModel& model, EmbeddingRequest request, Response& response,
                    const EmbeddingCallback& on_embedding) {
   const auto begin = std::chrono::steady_clock::now();
-  const std::vector<std::vector<int32_t>> inputs = EncodeInputs(state.engine, request);
+  const std::vector<std::vector<int32_t>> inputs = EncodeInputs(model.engine, request);
   response.EndTurn();
-  TextEmbedder embedder(state.engine.scheduler());
-  std::vector<float> embedding(state.engine.decoder().hidden_size());
+  TextEmbedder embedder(model.engine.scheduler());
+  std::vector<float> embedding(model.engine.decoder().hidden_size());
   AnswerEnd end = {.reason = FinishReason::kStop};
   for (size_t i = 0; i < inputs.size(); ++i) {
     ThrowIfError(
-        embedder.Embed(inputs[i], {.pooling = state.engine.pooling()}, embedding, &response.gone()),
+        embedder.Embed(inputs[i], {.pooling = model.engine.pooling()}, embedding, &response.gone()),
         request.field);
     end.prompt_tokens += inputs[i].size();
     std::span<float> numbers = embedding;
@@ -75,7 +75,7 @@ size_t EmbedInputs(ApiState& state, EmbeddingRequest request, Response& response
     on_embedding(i, numbers);
   }
   end.prompt_time = std::chrono::steady_clock::now() - begin;
-  state.metrics.Add(end);
+  model.metrics.Add(end);
   return end.prompt_tokens;
 }
 

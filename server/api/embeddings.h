@@ -22,7 +22,7 @@ struct EmbeddingRequest {
 };
 
 // The field `dimensions`; 0 if it is missing.
-size_t ReadDimensions(const ApiState& state, const Fields& request);
+size_t ReadDimensions(const ServedModel& model, const Fields& request);
 
 // Called with the embedding of each input, in order: its index and the numbers, which are valid
 // during the call.
@@ -30,7 +30,7 @@ using EmbeddingCallback = std::function<void(size_t index, std::span<const float
 
 // Embeds the inputs one after another, on the calling thread; what is wrong with any of them is
 // told before the first one is run. Returns how many tokens they have, or throws RequestError.
-size_t EmbedInputs(ApiState& state, EmbeddingRequest request, Response& response,
+size_t EmbedInputs(ServedModel& model, EmbeddingRequest request, Response& response,
                    const EmbeddingCallback& on_embedding);
 
 }  // namespace cria::server

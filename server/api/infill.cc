@@ -69,20 +69,20 @@ std::vector<int32_t> EncodeInfill(const Tokenizer& tokenizer, const InfillTokens
   return tokens;
 }
 
-void CheckInfill(const ApiState& state, const std::string& field) {
-  if (state.infill_tokens) return;
+void CheckInfill(const ServedModel& model, const std::string& field) {
+  if (model.infill_tokens) return;
   RefuseField(field,
               "is not supported: this model's vocabulary has no tokens for the middle of a text",
               "unsupported_parameter");
 }
 
-TextPrompt InfillPrompt(const ApiState& state, const InfillText& text, size_t answer_tokens) {
-  const InfillTokens& marks = *state.infill_tokens;
-  const size_t context = state.engine.decoder().context_tokens();
+TextPrompt InfillPrompt(const ServedModel& model, const InfillText& text, size_t answer_tokens) {
+  const InfillTokens& marks = *model.infill_tokens;
+  const size_t context = model.engine.decoder().context_tokens();
   const size_t room = std::min(answer_tokens == 0 ? context / 4 : answer_tokens, context / 2);
   TextPrompt prompt = {.tokens =
-                           EncodeInfill(state.engine.tokenizer(), marks, text, context - room)};
-  const std::span<const int32_t> own = state.engine.file().stop_token_ids();
+                           EncodeInfill(model.engine.tokenizer(), marks, text, context - room)};
+  const std::span<const int32_t> own = model.engine.file().stop_token_ids();
   prompt.stop_token_ids.assign(own.begin(), own.end());
   for (const int32_t id :
        {marks.prefix, marks.suffix, marks.middle, marks.pad, marks.repository, marks.file}) {

@@ -31,9 +31,9 @@ std::vector<int32_t> EncodeInfill(const Tokenizer& tokenizer, const InfillTokens
                                   const InfillText& text, size_t max_tokens);
 
 // Refuses a request whose field wants the middle of a text if the vocabulary has no tokens for it.
-void CheckInfill(const ApiState& state, const std::string& field);
+void CheckInfill(const ServedModel& model, const std::string& field);
 // The prompt for an answer of so many tokens, or of a quarter of the context if that is 0. The
 // answer also ends at the tokens of InfillTokens. CheckInfill has been called.
-TextPrompt InfillPrompt(const ApiState& state, const InfillText& text, size_t answer_tokens);
+TextPrompt InfillPrompt(const ServedModel& model, const InfillText& text, size_t answer_tokens);
 
 }  // namespace cria::server

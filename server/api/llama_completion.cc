@@ -49,8 +49,8 @@ Json SettingsOf(const LlamaCompletion& request) {
 
 class LlamaCompletionWriter final : public AnswerWriter {
  public:
-  LlamaCompletionWriter(ApiState& state, Response& response, const LlamaCompletion& request)
-      : AnswerWriter(state, response), request_(request), text_(response) {}
+  LlamaCompletionWriter(Exchange& exchange, Response& response, const LlamaCompletion& request)
+      : AnswerWriter(exchange, response), request_(request), text_(response) {}
 
   void OnPrompt(size_t prompt_tokens, size_t /*cached_tokens*/) override {
     prompt_tokens_ = prompt_tokens;
@@ -81,7 +81,7 @@ class LlamaCompletionWriter final : public AnswerWriter {
                   {"content", content_},
                   {"tokens", Json::array()},
                   {"stop", true},
-                  {"model", state().model_name},
+                  {"model", model().name},
                   {"tokens_predicted", end.completion_tokens},
                   {"tokens_evaluated", end.prompt_tokens},
                   {"tokens_cached", end.prompt_tokens + end.completion_tokens},
@@ -143,7 +143,7 @@ LlamaCompletion ReadCompletion(Exchange& exchange) {
   const Fields fields(body);
   LlamaCompletion read = ReadOptions(fields);
   std::vector<PromptText> prompts =
-      ReadPrompts(fields, exchange.state.engine.decoder().vocab_size());
+      ReadPrompts(fields, exchange.model().engine.decoder().vocab_size());
   if (prompts.size() != 1) {
     RefuseField("prompt", "has several prompts, which only /v1/completions takes");
   }
@@ -174,19 +174,18 @@ LlamaCompletion ReadInfill(Exchange& exchange) {
   const Fields fields(body);
   LlamaCompletion read = ReadOptions(fields);
   read.infill = ReadInfillText(fields);
-  CheckInfill(exchange.state, "input_suffix");
+  CheckInfill(exchange.model(), "input_suffix");
   return read;
 }
 
 void Answer(Exchange& exchange, const LlamaCompletion& request) {
   Submit(exchange, [&](Response& response) {
-    ApiState& state = exchange.state;
-    LlamaCompletionWriter writer(state, response, request);
+    LlamaCompletionWriter writer(exchange, response, request);
     const std::vector<TextPrompt> prompts =
-        request.infill
-            ? std::vector{InfillPrompt(state, *request.infill, request.options.max_tokens)}
-            : EncodePrompts(state.engine, {request.prompt});
-    AnswerTexts(state, prompts, request.options, response, writer);
+        request.infill ? std::vector{InfillPrompt(exchange.model(), *request.infill,
+                                                  request.options.max_tokens)}
+                       : EncodePrompts(exchange.model().engine, {request.prompt});
+    AnswerTexts(exchange, prompts, request.options, response, writer);
   });
 }
 

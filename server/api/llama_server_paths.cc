@@ -36,10 +36,10 @@ Json PlanJson(const MemoryPlan& plan) {
   return lines;
 }
 
-Json DefaultSettings(const ApiState& state) {
+Json DefaultSettings(const ServedModel& model) {
   Json params = SamplerJson({});
   params["n_predict"] = -1;
-  return {{"n_ctx", state.engine.decoder().context_tokens()}, {"params", std::move(params)}};
+  return {{"n_ctx", model.engine.decoder().context_tokens()}, {"params", std::move(params)}};
 }
 
 struct TokenizeRequest {
@@ -84,7 +84,7 @@ std::vector<int32_t> ReadDetokenize(Exchange& exchange) {
   tokens.reserve(list->size());
   for (const Json& id : *list) {
     if (!id.is_number_integer()) RefuseField("tokens", "has an item that is not a token id");
-    const size_t end = exchange.state.engine.tokenizer().vocab_size();
+    const size_t end = exchange.model().engine.tokenizer().vocab_size();
     if (!id.is_number_unsigned() || id.get<uint64_t>() >= end) {
       RefuseField("tokens",
                   Format("has {}, but ids of this model are 0 to {}", id.dump(), end - 1));
@@ -96,21 +96,22 @@ std::vector<int32_t> ReadDetokenize(Exchange& exchange) {
 
 ChatRequest ReadTemplateBody(Exchange& exchange) {
   const Json body = TakeBody(exchange);
-  return ReadOpenAiChat(exchange.state.engine, Fields(body));
+  return ReadOpenAiChat(exchange.model().engine, Fields(body));
 }
 
-Json PropsJson(const ApiState& state) {
-  const ChatTemplate& chat_template = state.engine.chat_template();
-  const MemoryPlan& plan = state.engine.memory_plan();
+Json PropsJson(const Exchange& exchange) {
+  const ServedModel& model = exchange.model();
+  const ChatTemplate& chat_template = model.engine.chat_template();
+  const MemoryPlan& plan = model.engine.memory_plan();
   const platform::MemoryUsage usage = platform::ReadMemoryUsage();
   const std::string_view thinking = ThinkingVariable(chat_template);
-  return {{"default_generation_settings", DefaultSettings(state)},
-          {"total_slots", state.sessions.size()},
-          {"model_alias", state.model_name},
-          {"chat_template", state.engine.file().chat_template_source()},
+  return {{"default_generation_settings", DefaultSettings(model)},
+          {"total_slots", model.sessions.size()},
+          {"model_alias", model.name},
+          {"chat_template", model.engine.file().chat_template_source()},
           {"thinking_variable", thinking.empty() ? Json() : Json(thinking)},
           {"reads_tools", KnowsTools(chat_template)},
-          {"build_info", "cria " + state.options.version},
+          {"build_info", "cria " + exchange.state.options.version},
           {"memory_plan", PlanJson(plan)},
           {"memory",
            {{"private_bytes", usage.private_bytes},
@@ -123,7 +124,7 @@ Json PropsJson(const ApiState& state) {
 }  // namespace
 
 void HandleTokenize(Exchange& exchange) {
-  const Tokenizer& tokenizer = exchange.state.engine.tokenizer();
+  const Tokenizer& tokenizer = exchange.model().engine.tokenizer();
   TokenizeRequest request = ReadTokenize(exchange);
   const auto tokens = ValueOf(tokenizer.Encode(request.content, request.options), "content");
   std::string().swap(request.content);
@@ -141,7 +142,7 @@ void HandleTokenize(Exchange& exchange) {
 }
 
 void HandleDetokenize(Exchange& exchange) {
-  const Tokenizer& tokenizer = exchange.state.engine.tokenizer();
+  const Tokenizer& tokenizer = exchange.model().engine.tokenizer();
   const std::vector<int32_t> tokens = ReadDetokenize(exchange);
   size_t max_bytes = 16;
   for (const int32_t id : tokens) max_bytes += kEscapedBytes * tokenizer.Piece(id).size();
@@ -160,8 +161,8 @@ void HandleApplyTemplate(Exchange& exchange) {
   ChatRequest request = ReadTemplateBody(exchange);
   // Rendering may take longer than the HTTP thread should be busy.
   SendText(exchange, /*max_bytes=*/SIZE_MAX, [&](TextAnswer& text) {
-    const auto segments = RenderChat(exchange.state.engine.chat_template(),
-                                     exchange.state.call_style, std::move(request));
+    const auto segments = RenderChat(exchange.model().engine.chat_template(),
+                                     exchange.model().call_style, std::move(request));
     size_t bytes = 0;
     for (const ChatSegment& segment : segments) bytes += sizeof(segment) + segment.text.size();
     // A template may make much of little.
@@ -175,6 +176,6 @@ void HandleApplyTemplate(Exchange& exchange) {
 
 void HandleHealth(Exchange& exchange) { SendNow(exchange, {{"status", "ok"}}); }
 
-void HandleProps(Exchange& exchange) { SendNow(exchange, PropsJson(exchange.state)); }
+void HandleProps(Exchange& exchange) { SendNow(exchange, PropsJson(exchange)); }
 
 }  // namespace cria::server

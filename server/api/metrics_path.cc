@@ -70,18 +70,17 @@ void AddAnswers(MetricsText& text, const Metrics& metrics) {
                Number(metrics.accepted_tokens));
 }
 
-void AddMemory(MetricsText& text, const ApiState& state) {
-  const Engine& engine = state.engine;
+void AddMemory(MetricsText& text, ServedModel& model) {
+  Engine& engine = model.engine;
   const auto pages = [&](size_t tokens) {
     return Number((tokens + kKvPageTokens - 1) / kKvPageTokens);
   };
-  const Scheduler::Stats stats = state.engine.scheduler().stats();
+  const Scheduler::Stats stats = engine.scheduler().stats();
   const MemoryPlan& plan = engine.memory_plan();
   const platform::MemoryUsage usage = platform::ReadMemoryUsage();
   text.Gauge("kv_cache_tokens", "Tokens in the KV cache; those of two sequences count twice.",
              Number(stats.num_kept_tokens));
-  text.Gauge("kv_cache_pages", "Pages of the KV cache.",
-             pages(state.engine.decoder().cache_tokens()));
+  text.Gauge("kv_cache_pages", "Pages of the KV cache.", pages(engine.decoder().cache_tokens()));
   text.Gauge("kv_page_tokens", "Tokens of a page.", Number(kKvPageTokens));
   text.Counter("kv_cache_shared_tokens_total", "Tokens found in another sequence.",
                Number(stats.num_shared_tokens));
@@ -130,10 +129,10 @@ void AddPrompts(MetricsText& text, const PromptFiles& prompts) {
 void HandleMetrics(Exchange& exchange) {
   MetricsText text;
   AddWork(text, exchange.state);
-  AddAnswers(text, exchange.state.metrics);
-  AddMemory(text, exchange.state);
-  if (const ThermalPacer* const pacer = exchange.state.engine.pacer()) AddHeat(text, *pacer);
-  if (exchange.state.options.prompts) AddPrompts(text, *exchange.state.options.prompts);
+  AddAnswers(text, exchange.model().metrics);
+  AddMemory(text, exchange.model());
+  if (const ThermalPacer* const pacer = exchange.model().engine.pacer()) AddHeat(text, *pacer);
+  if (exchange.model().prompts) AddPrompts(text, *exchange.model().prompts);
   Response(exchange.http, exchange.style)
       .SendText("text/plain; version=0.0.4; charset=utf-8", text.Take());
 }

@@ -82,9 +82,9 @@ std::optional<OllamaChatBody> ReadOllamaChat(Exchange& exchange) {
   }
   OllamaChatBody read;
   read.chat.messages = ReadMessages(fields);
-  read.chat.options = ReadOllamaOptions(exchange.state, fields);
+  read.chat.options = ReadOllamaOptions(exchange, fields);
   read.chat.tools = ReadTools(fields);
-  ReadOllamaThink(exchange.state.engine.chat_template(), fields, read.chat);
+  ReadOllamaThink(exchange.model().engine.chat_template(), fields, read.chat);
   read.is_streamed = fields.Bool("stream").value_or(true);
   return read;
 }
@@ -95,8 +95,8 @@ void HandleOllamaChat(Exchange& exchange) {
   std::optional<OllamaChatBody> body = ReadOllamaChat(exchange);
   if (!body) return;
   Submit(exchange, [&](Response& response) {
-    OllamaChatWriter writer(exchange.state, response, body->is_streamed);
-    AnswerChat(exchange.state, std::move(body->chat), response, writer);
+    OllamaChatWriter writer(exchange, response, body->is_streamed);
+    AnswerChat(exchange, std::move(body->chat), response, writer);
   });
 }
 

@@ -18,7 +18,7 @@ EmbeddingRequest ReadOllamaEmbed(Exchange& exchange) {
   const Fields fields(body);
   static_cast<void>(fields.String("model"));
   EmbeddingRequest request;
-  request.num_dimensions = ReadDimensions(exchange.state, fields);
+  request.num_dimensions = ReadDimensions(exchange.model(), fields);
   request.truncates = fields.Bool("truncate").value_or(true);
   for (std::string& text : fields.Strings("input", kMaxEmbeddingInputs)) {
     request.inputs.push_back({.text = std::move(text)});
@@ -45,9 +45,8 @@ void HandleOllamaEmbed(Exchange& exchange) {
   Submit(exchange, [&](Response& response) {
     const auto begin = std::chrono::steady_clock::now();
     TextAnswer text(response);
-    text.Add("{" + TextAnswer::Members({{"model", exchange.state.model_name}}) +
-             R"(,"embeddings":[)");
-    const size_t num_tokens = EmbedInputs(exchange.state, std::move(request), response,
+    text.Add("{" + TextAnswer::Members({{"model", exchange.model().name}}) + R"(,"embeddings":[)");
+    const size_t num_tokens = EmbedInputs(exchange.model(), std::move(request), response,
                                           [&](size_t index, std::span<const float> numbers) {
                                             if (index > 0) text.Add(",");
                                             text.Add("[" + WriteNumbers(numbers) + "]");
@@ -68,7 +67,7 @@ void HandleOllamaEmbeddings(Exchange& exchange) {
   EmbeddingRequest request = ReadOllamaEmbeddings(exchange);
   Submit(exchange, [&](Response& response) {
     std::string numbers = "[]";
-    EmbedInputs(exchange.state, std::move(request), response,
+    EmbedInputs(exchange.model(), std::move(request), response,
                 [&](size_t, std::span<const float> embedding) {
                   numbers = "[" + WriteNumbers(embedding) + "]";
                 });

@@ -64,7 +64,7 @@ std::optional<OllamaGenerateBody> ReadOllamaGenerate(Exchange& exchange) {
   OllamaGenerateBody read;
   read.is_raw = fields.Bool("raw").value_or(false);
   read.is_streamed = fields.Bool("stream").value_or(true);
-  read.chat.options = ReadOllamaOptions(exchange.state, fields);
+  read.chat.options = ReadOllamaOptions(exchange, fields);
   if (prompt.empty()) {
     SendOllamaLoaded(exchange, fields, {{"response", ""}});
     return std::nullopt;
@@ -74,13 +74,13 @@ std::optional<OllamaGenerateBody> ReadOllamaGenerate(Exchange& exchange) {
   }
   read.suffix = fields.String("suffix").value_or("");
   if (!read.suffix.empty()) {
-    CheckInfill(exchange.state, "suffix");
+    CheckInfill(exchange.model(), "suffix");
     if (!system.empty()) RefuseField("system", "is not supported together with suffix");
   }
   if (!system.empty()) read.chat.messages.push_back({"system", std::move(system)});
   read.chat.messages.push_back({"user", std::move(prompt)});
   if (!read.is_raw && read.suffix.empty()) {
-    ReadOllamaThink(exchange.state.engine.chat_template(), fields, read.chat);
+    ReadOllamaThink(exchange.model().engine.chat_template(), fields, read.chat);
   }
   return read;
 }
@@ -90,19 +90,19 @@ std::optional<OllamaGenerateBody> ReadOllamaGenerate(Exchange& exchange) {
 void HandleOllamaGenerate(Exchange& exchange) {
   std::optional<OllamaGenerateBody> body = ReadOllamaGenerate(exchange);
   if (!body) return;
-  ApiState& state = exchange.state;
   Submit(exchange, [&](Response& response) {
-    OllamaTextWriter writer(state, response, body->is_streamed);
+    OllamaTextWriter writer(exchange, response, body->is_streamed);
     if (!body->suffix.empty()) {
       const InfillText text = {.prefix = std::move(body->chat.messages.back().content),
                                .suffix = std::move(body->suffix)};
       const AnswerOptions& options = body->chat.options;
-      return AnswerTexts(state, {InfillPrompt(state, text, options.max_tokens)}, options, response,
-                         writer);
+      return AnswerTexts(exchange, {InfillPrompt(exchange.model(), text, options.max_tokens)},
+                         options, response, writer);
     }
-    if (!body->is_raw) return AnswerChat(state, std::move(body->chat), response, writer);
+    if (!body->is_raw) return AnswerChat(exchange, std::move(body->chat), response, writer);
     const PromptText prompt = {.text = std::move(body->chat.messages.back().content)};
-    AnswerTexts(state, EncodePrompts(state.engine, {prompt}), body->chat.options, response, writer);
+    AnswerTexts(exchange, EncodePrompts(exchange.model().engine, {prompt}), body->chat.options,
+                response, writer);
   });
 }
 

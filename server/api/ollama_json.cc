@@ -48,12 +48,12 @@ std::string TimeText(std::chrono::system_clock::time_point time) {
                 std::clamp<int64_t>(microseconds, 0, 999'999));
 }
 
-Json OllamaHead(const ApiState& state) {
-  return {{"model", state.model_name}, {"created_at", TimeText(std::chrono::system_clock::now())}};
+Json OllamaHead(const ServedModel& model) {
+  return {{"model", model.name}, {"created_at", TimeText(std::chrono::system_clock::now())}};
 }
 
 void SendOllamaLoaded(Exchange& exchange, const Fields& request, const Json& content) {
-  Json answer = OllamaHead(exchange.state);
+  Json answer = OllamaHead(exchange.model());
   answer.update(content);
   const Json* const keep_alive = request.Find("keep_alive");
   answer["done_reason"] = keep_alive != nullptr && IsNoTime(*keep_alive) ? "unload" : "load";
@@ -61,7 +61,8 @@ void SendOllamaLoaded(Exchange& exchange, const Fields& request, const Json& con
   SendNow(exchange, answer);
 }
 
-AnswerOptions ReadOllamaOptions(ApiState& state, const Fields& request) {
+AnswerOptions ReadOllamaOptions(Exchange& exchange, const Fields& request) {
+  ApiState& state = exchange.state;
   static_cast<void>(request.String("model"));
   const Json empty = Json::object();
   const auto given = request.Object("options");
@@ -75,7 +76,7 @@ AnswerOptions ReadOllamaOptions(ApiState& state, const Fields& request) {
   if (count && *count > 0) options.max_tokens = static_cast<size_t>(*count);
   // Clients send a fixed number, and cannot know how long the server's context is.
   const auto context = fields.Integer("num_ctx", 1);
-  if (context && std::cmp_greater(*context, state.engine.decoder().context_tokens()) &&
+  if (context && std::cmp_greater(*context, exchange.model().engine.decoder().context_tokens()) &&
       state.options.on_larger_context && !state.has_told_context.exchange(true)) {
     state.options.on_larger_context(static_cast<size_t>(*context));
   }
@@ -84,8 +85,8 @@ AnswerOptions ReadOllamaOptions(ApiState& state, const Fields& request) {
   return options;
 }
 
-Json OllamaDetails(const ApiState& state) {
-  const std::string& family = state.engine.file().config().architecture;
+Json OllamaDetails(const ServedModel& model) {
+  const std::string& family = model.engine.file().config().architecture;
   return {{"parent_model", ""},   {"format", "cria"},
           {"family", family},     {"families", Json::array({family})},
           {"parameter_size", ""}, {"quantization_level", ""}};

@@ -13,7 +13,7 @@ namespace cria::server {
 std::string TimeText(std::chrono::system_clock::time_point time);
 
 // What ollama's answers begin with: {"model", "created_at"}.
-Json OllamaHead(const ApiState& state);
+Json OllamaHead(const ServedModel& model);
 
 // Answers a request that has nothing to answer. It asks to load the model, or with a `keep_alive`
 // of 0 to free it; here, the model stays loaded as long as the server runs.
@@ -21,9 +21,9 @@ void SendOllamaLoaded(Exchange& exchange, const Fields& request, const Json& con
 
 // ollama's `options`, `format`, and the fields that its two requests for answers share. If num_ctx
 // is more than the context of this server, that is told once.
-AnswerOptions ReadOllamaOptions(ApiState& state, const Fields& request);
+AnswerOptions ReadOllamaOptions(Exchange& exchange, const Fields& request);
 
 // {"family", "format", …}
-Json OllamaDetails(const ApiState& state);
+Json OllamaDetails(const ServedModel& model);
 
 }  // namespace cria::server

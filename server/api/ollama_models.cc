@@ -27,55 +27,56 @@ std::string StartTime(const ApiState& state) {
   return TimeText(std::chrono::system_clock::from_time_t(state.start_time));
 }
 
-Json OllamaModel(const ApiState& state) {
-  const ModelFile& file = state.engine.file();
-  return {{"name", state.model_name},
-          {"model", state.model_name},
-          {"modified_at", StartTime(state)},
+Json OllamaModel(const Exchange& exchange) {
+  const ServedModel& model = exchange.model();
+  const ModelFile& file = model.engine.file();
+  return {{"name", model.name},
+          {"model", model.name},
+          {"modified_at", StartTime(exchange.state)},
           {"size", file.size_bytes()},
           {"digest", DigestText(file.digest())},
-          {"details", OllamaDetails(state)}};
+          {"details", OllamaDetails(model)}};
 }
 
 }  // namespace
 
 void HandleOllamaTags(Exchange& exchange) {
-  SendNow(exchange, {{"models", Json::array({OllamaModel(exchange.state)})}});
+  SendNow(exchange, {{"models", Json::array({OllamaModel(exchange)})}});
 }
 
 void HandleOllamaPs(Exchange& exchange) {
-  const ApiState& state = exchange.state;
-  Json model = OllamaModel(state);
+  const Engine& engine = exchange.model().engine;
+  Json model = OllamaModel(exchange);
   // The model is loaded as long as the server runs.
   constexpr std::chrono::hours kFarAway{24 * 365};
   model["expires_at"] = TimeText(std::chrono::system_clock::now() + kFarAway);
-  model["size"] = state.engine.memory_plan().steady_bytes();
+  model["size"] = engine.memory_plan().steady_bytes();
   model["size_vram"] = 0;
-  model["context_length"] = state.engine.decoder().context_tokens();
+  model["context_length"] = engine.decoder().context_tokens();
   SendNow(exchange, {{"models", Json::array({std::move(model)})}});
 }
 
 void HandleOllamaShow(Exchange& exchange) {
   const Json body = TakeBody(exchange);
   const Fields fields(body);
-  const ApiState& state = exchange.state;
+  const ServedModel& model = exchange.model();
   // As elsewhere, any name is the one model's.
   static_cast<void>(fields.RequiredString(fields.Has("name") ? "name" : "model"));
   // A rank among several has some of the heads only.
   Result<ModelFile> whole = Fail(ErrorCode::kNotFound, "");
-  if (state.engine.decoder().ranks().num_ranks() > 1) {
-    whole = ModelFile::Open(state.engine.file().path());
+  if (model.engine.decoder().ranks().num_ranks() > 1) {
+    whole = ModelFile::Open(model.engine.file().path());
   }
-  const ModelConfig& config = whole ? whole->config() : state.engine.file().config();
-  const ChatTemplate& chat_template = state.engine.chat_template();
+  const ModelConfig& config = whole ? whole->config() : model.engine.file().config();
+  const ChatTemplate& chat_template = model.engine.chat_template();
   Json capabilities = {"completion", "tools"};
   if (!ThinkingVariable(chat_template).empty()) capabilities.push_back("thinking");
   const std::string& family = config.architecture;
   SendNow(exchange, {{"modelfile", ""},
                      {"parameters", ""},
-                     {"template", state.engine.file().chat_template_source()},
-                     {"modified_at", StartTime(state)},
-                     {"details", OllamaDetails(state)},
+                     {"template", model.engine.file().chat_template_source()},
+                     {"modified_at", StartTime(exchange.state)},
+                     {"details", OllamaDetails(model)},
                      {"model_info",
                       {{"general.architecture", family},
                        {family + ".context_length", config.longest_context()},

@@ -13,8 +13,8 @@ namespace cria::server {
 // the `content` of a value, such as {"response": "text"}.
 class OllamaWriter : public AnswerWriter {
  public:
-  OllamaWriter(ApiState& state, Response& response, bool is_streamed)
-      : AnswerWriter(state, response), is_streamed_(is_streamed), text_(response) {}
+  OllamaWriter(Exchange& exchange, Response& response, bool is_streamed)
+      : AnswerWriter(exchange, response), is_streamed_(is_streamed), text_(response) {}
 
   void BeginChoice(size_t /*index*/) override {}
   void OnToken(TokenLogProbability token) override;

@@ -29,13 +29,13 @@ Json CallJson(const std::string& id, const std::string& name, const std::string&
 // What both forms of the answer begin with.
 class ChatWriter : public AnswerWriter {
  public:
-  ChatWriter(ApiState& state, Response& response, const char* object)
-      : AnswerWriter(state, response),
+  ChatWriter(Exchange& exchange, Response& response, const char* object)
+      : AnswerWriter(exchange, response),
         head_({{"id", "chatcmpl-" + UniqueId(24)},
                {"object", object},
                {"created", std::time(nullptr)},
-               {"model", state.model_name},
-               {"system_fingerprint", "cria-" + state.options.version}}) {}
+               {"model", exchange.model().name},
+               {"system_fingerprint", "cria-" + exchange.state.options.version}}) {}
 
  protected:
   const Json& head() const { return head_; }
@@ -50,8 +50,8 @@ class ChatWriter : public AnswerWriter {
 // Log-probabilities are sent while they come, because they take much memory.
 class WholeChat final : public ChatWriter {
  public:
-  WholeChat(ApiState& state, Response& response, bool has_log_probabilities)
-      : ChatWriter(state, response, "chat.completion"),
+  WholeChat(Exchange& exchange, Response& response, bool has_log_probabilities)
+      : ChatWriter(exchange, response, "chat.completion"),
         has_log_probabilities_(has_log_probabilities),
         text_(response) {
     text_.Add("{" + TextAnswer::Members(head()) + R"(,"choices":[)");
@@ -105,8 +105,8 @@ class WholeChat final : public ChatWriter {
 
 class StreamedChat final : public ChatWriter {
  public:
-  StreamedChat(ApiState& state, Response& response, bool has_usage)
-      : ChatWriter(state, response, "chat.completion.chunk"), has_usage_(has_usage) {}
+  StreamedChat(Exchange& exchange, Response& response, bool has_usage)
+      : ChatWriter(exchange, response, "chat.completion.chunk"), has_usage_(has_usage) {}
 
   void BeginChoice(size_t index) override {
     index_ = index;
@@ -182,7 +182,7 @@ struct ChatBody {
 ChatBody ReadChatBody(Exchange& exchange) {
   const Json body = TakeBody(exchange);
   const Fields fields(body);
-  return {ReadOpenAiChat(exchange.state.engine, fields), ReadStreamFields(fields)};
+  return {ReadOpenAiChat(exchange.model().engine, fields), ReadStreamFields(fields)};
 }
 
 }  // namespace
@@ -190,13 +190,12 @@ ChatBody ReadChatBody(Exchange& exchange) {
 void HandleOpenAiChat(Exchange& exchange) {
   ChatBody body = ReadChatBody(exchange);
   Submit(exchange, [&](Response& response) {
-    ApiState& state = exchange.state;
     if (body.stream.is_streamed) {
-      StreamedChat writer(state, response, body.stream.has_usage);
-      AnswerChat(state, std::move(body.chat), response, writer);
+      StreamedChat writer(exchange, response, body.stream.has_usage);
+      AnswerChat(exchange, std::move(body.chat), response, writer);
     } else {
-      WholeChat writer(state, response, body.chat.options.log_probabilities);
-      AnswerChat(state, std::move(body.chat), response, writer);
+      WholeChat writer(exchange, response, body.chat.options.log_probabilities);
+      AnswerChat(exchange, std::move(body.chat), response, writer);
     }
   });
 }

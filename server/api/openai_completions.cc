@@ -63,14 +63,14 @@ class CompletionLogProbabilities {
 // What both forms of the answer begin with.
 class CompletionWriter : public AnswerWriter {
  public:
-  CompletionWriter(ApiState& api_state, Response& to, const CompletionRequest& request)
-      : AnswerWriter(api_state, to),
+  CompletionWriter(Exchange& exchange, Response& to, const CompletionRequest& request)
+      : AnswerWriter(exchange, to),
         request_(request),
         head_({{"id", "cmpl-" + UniqueId(24)},
                {"object", "text_completion"},
                {"created", std::time(nullptr)},
-               {"model", api_state.model_name},
-               {"system_fingerprint", "cria-" + api_state.options.version}}) {}
+               {"model", exchange.model().name},
+               {"system_fingerprint", "cria-" + exchange.state.options.version}}) {}
 
   void OnCall(size_t, const std::string&, const std::string&) override {}
   void OnArguments(size_t, std::string_view) override {}
@@ -83,7 +83,7 @@ class CompletionWriter : public AnswerWriter {
   // What the answer's text begins with.
   std::string Echo(size_t index) const {
     if (!request_.has_echo) return "";
-    return TextOf(state().engine, request_.prompts[index / request_.options.num_choices]);
+    return TextOf(model().engine, request_.prompts[index / request_.options.num_choices]);
   }
 
  private:
@@ -95,8 +95,8 @@ class CompletionWriter : public AnswerWriter {
 // The most likely tokens are sent while they come, because they take much memory.
 class WholeCompletion final : public CompletionWriter {
  public:
-  WholeCompletion(ApiState& api_state, Response& to, const CompletionRequest& request)
-      : CompletionWriter(api_state, to, request), text_(to) {
+  WholeCompletion(Exchange& exchange, Response& to, const CompletionRequest& request)
+      : CompletionWriter(exchange, to, request), text_(to) {
     text_.Add("{" + TextAnswer::Members(head()) + R"(,"choices":[)");
   }
 
@@ -199,13 +199,13 @@ class StreamedCompletion final : public CompletionWriter {
   CompletionLogProbabilities log_probabilities_;
 };
 
-std::vector<TextPrompt> PromptsOf(const ApiState& state, const CompletionRequest& request) {
-  if (request.suffix.empty()) return EncodePrompts(state.engine, request.prompts);
+std::vector<TextPrompt> PromptsOf(const ServedModel& model, const CompletionRequest& request) {
+  if (request.suffix.empty()) return EncodePrompts(model.engine, request.prompts);
   std::vector<TextPrompt> prompts;
   prompts.reserve(request.prompts.size());
   for (const PromptText& prompt : request.prompts) {
-    const InfillText text = {.prefix = TextOf(state.engine, prompt), .suffix = request.suffix};
-    prompts.push_back(InfillPrompt(state, text, request.options.max_tokens));
+    const InfillText text = {.prefix = TextOf(model.engine, prompt), .suffix = request.suffix};
+    prompts.push_back(InfillPrompt(model, text, request.options.max_tokens));
   }
   return prompts;
 }
@@ -215,14 +215,14 @@ CompletionRequest ReadRequest(Exchange& exchange) {
   const Json body = TakeBody(exchange);
   const Fields fields(body);
   RefuseUnsupportedInCompletions(fields);
-  const size_t vocab_size = exchange.state.engine.decoder().vocab_size();
+  const size_t vocab_size = exchange.model().engine.decoder().vocab_size();
   CompletionRequest request = {.prompts = ReadPrompts(fields, vocab_size),
                                .options = ReadAnswerOptions(fields),
                                .has_echo = fields.Bool("echo").value_or(false),
                                .suffix = fields.String("suffix").value_or(""),
                                .stream = ReadStreamFields(fields)};
   static_cast<void>(fields.String("model"));
-  if (!request.suffix.empty()) CheckInfill(exchange.state, "suffix");
+  if (!request.suffix.empty()) CheckInfill(exchange.model(), "suffix");
   request.options.shape = ReadAnswerFormat(fields);
   if (const auto count = fields.Integer("logprobs", 0, kMaxLogProbabilities)) {
     request.options.log_probabilities = true;
@@ -238,16 +238,16 @@ CompletionRequest ReadRequest(Exchange& exchange) {
 }  // namespace
 
 void HandleOpenAiCompletions(Exchange& exchange) {
-  ApiState& state = exchange.state;
   const CompletionRequest request = ReadRequest(exchange);
   Submit(exchange, [&](Response& response) {
     const auto answer = [&](AnswerWriter&& writer) {
-      AnswerTexts(state, PromptsOf(state, request), request.options, response, writer);
+      AnswerTexts(exchange, PromptsOf(exchange.model(), request), request.options, response,
+                  writer);
     };
     if (request.stream.is_streamed) {
-      answer(StreamedCompletion(state, response, request));
+      answer(StreamedCompletion(exchange, response, request));
     } else {
-      answer(WholeCompletion(state, response, request));
+      answer(WholeCompletion(exchange, response, request));
     }
   });
 }

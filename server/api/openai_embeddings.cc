@@ -22,10 +22,10 @@ EmbeddingsBody ReadEmbeddings(Exchange& exchange) {
   const Fields fields(body);
   RefuseUnsupportedInEmbeddings(fields);
   static_cast<void>(fields.String("model"));
-  const size_t vocab_size = exchange.state.engine.decoder().vocab_size();
+  const size_t vocab_size = exchange.model().engine.decoder().vocab_size();
   EmbeddingsBody read;
   read.request.inputs = ReadPrompts(fields, vocab_size, {"input", kMaxEmbeddingInputs});
-  read.request.num_dimensions = ReadDimensions(exchange.state, fields);
+  read.request.num_dimensions = ReadDimensions(exchange.model(), fields);
   const std::string format = fields.String("encoding_format").value_or("float");
   if (format != "float" && format != "base64") {
     RefuseField("encoding_format", R"(is neither "float" nor "base64")");
@@ -61,7 +61,7 @@ void HandleOpenAiEmbeddings(Exchange& exchange) {
     TextAnswer text(response);
     text.Add(R"({"object":"list","data":[)");
     const size_t num_tokens =
-        EmbedInputs(exchange.state, std::move(body.request), response,
+        EmbedInputs(exchange.model(), std::move(body.request), response,
                     [&](size_t index, std::span<const float> numbers) {
                       text.Add(index > 0 ? ",{" : "{");
                       text.Add(TextAnswer::Members({{"object", "embedding"}, {"index", index}}));
@@ -72,7 +72,7 @@ void HandleOpenAiEmbeddings(Exchange& exchange) {
                     });
     text.Add("]," +
              TextAnswer::Members(
-                 {{"model", exchange.state.model_name},
+                 {{"model", exchange.model().name},
                   {"usage", {{"prompt_tokens", num_tokens}, {"total_tokens", num_tokens}}}}) +
              "}");
     text.Finish();

@@ -49,7 +49,7 @@ std::vector<std::string> ReadDocuments(const Fields& request) {
 }
 
 RerankRequest ReadRerank(Exchange& exchange) {
-  if (!exchange.state.engine.file().reranking()) {
+  if (!exchange.model().engine.file().reranking()) {
     throw RequestError(400,
                        "this model does not rank documents: it is no reranker, as "
                        "Qwen3-Reranker is",
@@ -88,16 +88,16 @@ std::vector<std::vector<int32_t>> EncodeQuestions(const Engine& engine, RerankRe
 }
 
 // Takes one question after another; threads that have no job help.
-std::vector<double> ScoreAll(ApiState& state, const std::vector<std::vector<int32_t>>& questions,
+std::vector<double> ScoreAll(Exchange& exchange, const std::vector<std::vector<int32_t>>& questions,
                              const std::atomic<bool>& gone) {
   std::vector<double> scores(questions.size());
   std::atomic<size_t> next = 0;
   std::mutex mutex;
   Status status;
-  state.work.Share([&] {
+  exchange.state.work.Share([&] {
     const size_t i = next.fetch_add(1);
     if (i >= questions.size()) return false;
-    const Result<double> score = RerankScore(state.engine, questions[i], &gone);
+    const Result<double> score = RerankScore(exchange.model().engine, questions[i], &gone);
     if (score) {
       scores[i] = *score;
       return true;
@@ -111,8 +111,8 @@ std::vector<double> ScoreAll(ApiState& state, const std::vector<std::vector<int3
   return scores;
 }
 
-void SendRanking(ApiState& state, const RerankRequest& request, const std::vector<double>& scores,
-                 size_t num_tokens, Response& response) {
+void SendRanking(const std::string& model_name, const RerankRequest& request,
+                 const std::vector<double>& scores, size_t num_tokens, Response& response) {
   std::vector<size_t> ranking(scores.size());
   std::iota(ranking.begin(), ranking.end(), size_t{0});
   std::ranges::stable_sort(ranking, std::ranges::greater(), [&](size_t i) { return scores[i]; });
@@ -120,7 +120,7 @@ void SendRanking(ApiState& state, const RerankRequest& request, const std::vecto
   TextAnswer text(response);
   text.Add("{" +
            TextAnswer::Members(
-               {{"model", state.model_name},
+               {{"model", model_name},
                 {"object", "list"},
                 {"usage", {{"prompt_tokens", num_tokens}, {"total_tokens", num_tokens}}}}) +
            R"(,"results":[)");
@@ -139,16 +139,16 @@ void HandleRerank(Exchange& exchange) {
   RerankRequest request = ReadRerank(exchange);
   Submit(exchange, [&](Response& response) {
     const auto begin = std::chrono::steady_clock::now();
-    ApiState& state = exchange.state;
-    const auto questions = EncodeQuestions(state.engine, request);
+    ServedModel& model = exchange.model();
+    const auto questions = EncodeQuestions(model.engine, request);
     // Texts that are returned are a part of the large request until the end.
     if (!request.returns_documents) response.EndTurn();
-    const std::vector<double> scores = ScoreAll(state, questions, response.gone());
+    const std::vector<double> scores = ScoreAll(exchange, questions, response.gone());
     AnswerEnd end = {.reason = FinishReason::kStop};
     for (const auto& question : questions) end.prompt_tokens += question.size();
     end.prompt_time = std::chrono::steady_clock::now() - begin;
-    state.metrics.Add(end);
-    SendRanking(state, request, scores, end.prompt_tokens, response);
+    model.metrics.Add(end);
+    SendRanking(model.name, request, scores, end.prompt_tokens, response);
   });
 }
 

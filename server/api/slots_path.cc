@@ -21,7 +21,7 @@ size_t SlotIndex(const Exchange& exchange) {
   size_t index = 0;
   const std::string& name = exchange.name;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), index);
-  const size_t count = exchange.state.sessions.size();
+  const size_t count = exchange.model().sessions.size();
   if (error != std::errc() || end != name.data() + name.size() || index >= count) {
     throw RequestError(404, Format("there is no slot {}: they are 0 to {}", name, count - 1),
                        "id_slot");
@@ -85,28 +85,29 @@ RequestError ErrorOfFile(const Error& error, const ApiState& state) {
 // Each of these returns its figure when the slot is free again, so that the client's next request
 // finds it free.
 
-size_t SaveSlot(ApiState& state, size_t index, const std::string& path) {
-  const SessionPool::Lease lease = state.sessions.TakeSlot(index);
+size_t SaveSlot(Exchange& exchange, size_t index, const std::string& path) {
+  const SessionPool::Lease lease = exchange.model().sessions.TakeSlot(index);
   Session& session = lease.session();
   const size_t count = session.tokens().size();
-  const Status saved = SaveSession(path, SessionContent::kText, {}, session, count, state.engine);
-  if (!saved) throw ErrorOfFile(saved.error(), state);
+  const Status saved =
+      SaveSession(path, SessionContent::kText, {}, session, count, exchange.model().engine);
+  if (!saved) throw ErrorOfFile(saved.error(), exchange.state);
   return count;
 }
 
-size_t RestoreSlot(ApiState& state, size_t index, const std::string& path) {
-  const SessionPool::Lease lease = state.sessions.TakeSlot(index);
+size_t RestoreSlot(Exchange& exchange, size_t index, const std::string& path) {
+  const SessionPool::Lease lease = exchange.model().sessions.TakeSlot(index);
   Result<LoadedSession> loaded =
-      LoadSession(path, SessionContent::kText, state.engine, lease.session());
+      LoadSession(path, SessionContent::kText, exchange.model().engine, lease.session());
   if (!loaded && loaded.error().code() == ErrorCode::kNotFound) {
     throw RequestError(404, "there is no such file in the folder of slots", "filename");
   }
-  if (!loaded) throw ErrorOfFile(loaded.error(), state);
+  if (!loaded) throw ErrorOfFile(loaded.error(), exchange.state);
   return loaded->why_read_again.empty() ? loaded->tokens.size() : 0;
 }
 
-size_t EraseSlot(ApiState& state, size_t index) {
-  const SessionPool::Lease lease = state.sessions.TakeSlot(index);
+size_t EraseSlot(ServedModel& model, size_t index) {
+  const SessionPool::Lease lease = model.sessions.TakeSlot(index);
   const size_t count = lease.session().tokens().size();
   // Clear would leave the tokens in the KV cache.
   ThrowIfError(Turn(lease.session()).Restore({}, 0, [] { return Status(); }));
@@ -117,9 +118,9 @@ size_t EraseSlot(ApiState& state, size_t index) {
 
 void HandleSlots(Exchange& exchange) {
   Json slots = Json::array();
-  for (const SessionPool::SlotFigures& slot : exchange.state.sessions.figures()) {
+  for (const SessionPool::SlotFigures& slot : exchange.model().sessions.figures()) {
     slots.push_back({{"id", slots.size()},
-                     {"n_ctx", exchange.state.engine.decoder().context_tokens()},
+                     {"n_ctx", exchange.model().engine.decoder().context_tokens()},
                      {"is_processing", slot.is_busy},
                      {"n_tokens", slot.num_tokens},
                      {"n_uses", slot.num_uses}});
@@ -131,8 +132,8 @@ void HandleSlotAction(Exchange& exchange) {
   const size_t index = SlotIndex(exchange);
   const std::string action(ActionOf(exchange.request.query));
   if (action == "erase") {
-    return Submit(exchange, [&state = exchange.state, index](Response& response) {
-      response.Send({{"id_slot", index}, {"n_erased", EraseSlot(state, index)}});
+    return Submit(exchange, [&exchange, index](Response& response) {
+      response.Send({{"id_slot", index}, {"n_erased", EraseSlot(exchange.model(), index)}});
     });
   }
   if (action != "save" && action != "restore") {
@@ -141,9 +142,10 @@ void HandleSlotAction(Exchange& exchange) {
   const Json body = TakeBody(exchange);
   const Fields fields(body);
   const std::string path = PathOfSlotFile(exchange.state, fields);
-  Submit(exchange, [&state = exchange.state, index, path, is_saved = action == "save",
+  Submit(exchange, [&exchange, index, path, is_saved = action == "save",
                     name = fields.RequiredString("filename")](Response& response) {
-    const size_t count = is_saved ? SaveSlot(state, index, path) : RestoreSlot(state, index, path);
+    const size_t count =
+        is_saved ? SaveSlot(exchange, index, path) : RestoreSlot(exchange, index, path);
     response.Send(
         {{"id_slot", index}, {"filename", name}, {is_saved ? "n_saved" : "n_restored", count}});
   });

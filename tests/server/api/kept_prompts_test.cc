@@ -18,10 +18,10 @@ namespace cria::server {
 namespace {
 
 // A server from its start to its end, with so many sequences and prompts that it keeps.
-class ServedModel {
+class PromptServer {
  public:
-  ServedModel(const std::string& model, size_t num_sequences, size_t num_kept,
-              const std::string& prompt_folder = "")
+  PromptServer(const std::string& model, size_t num_sequences, size_t num_kept,
+               const std::string& prompt_folder = "")
       : engine_(Unwrap(Engine::Load(model, {.num_threads = 1,
                                             .context_tokens = 4096,
                                             .num_sequences = num_sequences,
@@ -37,7 +37,7 @@ class ServedModel {
               .on_changed_beginning = [this](const ChangedBeginning& change) {
                 changes.push_back(change);
               }}) {}
-  ~ServedModel() {
+  ~PromptServer() {
     work_.Close(std::chrono::milliseconds(0));
     if (stored_ != nullptr) stored_->WriteAll(std::chrono::steady_clock::time_point::max());
   }
@@ -111,7 +111,7 @@ class KeptPromptsTest : public testing::Test {
     const Json& usage = answer.at("usage");
     return {usage.at("prompt_tokens"), usage.at("prompt_tokens_details").at("cached_tokens")};
   }
-  static Counts Ask(ServedModel& served, const std::string& system, const std::string& question) {
+  static Counts Ask(PromptServer& served, const std::string& system, const std::string& question) {
     return CountsOf(served.Answer("/v1/chat/completions", Chat(system, question)));
   }
 
@@ -123,7 +123,7 @@ class KeptPromptsTest : public testing::Test {
 std::unique_ptr<TinyModelFile> KeptPromptsTest::model_;
 
 TEST_F(KeptPromptsTest, ShortRequestsLeaveALongSystemPrompt) {
-  ServedModel served(model_->path(), 4, 4);
+  PromptServer served(model_->path(), 4, 4);
   const Counts first = Ask(served, system_, "Who?");
   EXPECT_EQ(first.cached, 0u);
   for (uint32_t i = 0; i < 4; ++i) Ask(served, Words(5, 10 + i), "What?");
@@ -133,19 +133,19 @@ TEST_F(KeptPromptsTest, ShortRequestsLeaveALongSystemPrompt) {
 
 // The reserve of prompts is there beside the only sequence, too.
 TEST_F(KeptPromptsTest, OneSequenceKeepsPromptsBesides) {
-  ServedModel served(model_->path(), 1, 4);
+  PromptServer served(model_->path(), 1, 4);
   const Counts first = Ask(served, system_, "Who?");
   for (uint32_t i = 0; i < 4; ++i) Ask(served, Words(5, 10 + i), "What?");
   EXPECT_EQ(Ask(served, system_, "Who?").cached, first.prompt - 1);
   // Without a reserve, the next request takes its place.
-  ServedModel bare(model_->path(), 1, 0);
+  PromptServer bare(model_->path(), 1, 0);
   Ask(bare, system_, "Who?");
   Ask(bare, Words(5, 10), "What?");
   EXPECT_LT(Ask(bare, system_, "Who?").cached, 64u);
 }
 
 TEST_F(KeptPromptsTest, RequestsThatComeTogetherComputeTheirPromptOnce) {
-  ServedModel served(model_->path(), 4, 4);
+  PromptServer served(model_->path(), 4, 4);
   std::vector<std::shared_ptr<RecordedAnswer>> answers;
   for (int i = 0; i < 4; ++i) {
     answers.push_back(served.Begin("/v1/chat/completions", Chat(system_, "Who?")));
@@ -164,7 +164,7 @@ TEST_F(KeptPromptsTest, RequestsThatComeTogetherComputeTheirPromptOnce) {
 }
 
 TEST_F(KeptPromptsTest, TheSecondUserOfAPromptComputesOnlyWhatIsNew) {
-  ServedModel served(model_->path(), 2, 2);
+  PromptServer served(model_->path(), 2, 2);
   const Counts first = Ask(served, system_, "Who?");
   const Counts second = Ask(served, system_, "Where do you live, and since when?");
   EXPECT_GT(second.cached, first.prompt - 30);
@@ -175,11 +175,11 @@ TEST_F(KeptPromptsTest, AfterARestartAPromptIsReadFromTheDisk) {
   const std::string folder = folder_ / "prompts";
   Counts first;
   {
-    ServedModel served(model_->path(), 2, 2, folder);
+    PromptServer served(model_->path(), 2, 2, folder);
     first = Ask(served, system_, "Who?");
     EXPECT_EQ(served.Metric("kv_cache_stored_tokens_total"), 0.0);
   }
-  ServedModel served(model_->path(), 2, 2, folder);
+  PromptServer served(model_->path(), 2, 2, folder);
   EXPECT_EQ(served.Metric("prompt_files"), 1.0);
   const Counts again = Ask(served, system_, "Who?");
   EXPECT_EQ(again.prompt, first.prompt);
@@ -188,7 +188,7 @@ TEST_F(KeptPromptsTest, AfterARestartAPromptIsReadFromTheDisk) {
   EXPECT_EQ(served.Metric("kv_cache_stored_tokens_total"), static_cast<double>(again.cached));
   EXPECT_EQ(served.Metric("prompt_tokens_cached_total"), static_cast<double>(again.cached));
   // For ollama's clients, all tokens of a prompt count, as in ollama.
-  ServedModel for_ollama(model_->path(), 2, 2, folder_ / "none");
+  PromptServer for_ollama(model_->path(), 2, 2, folder_ / "none");
   const Json body = {{"messages", Chat(system_, "Who?")["messages"]},
                      {"stream", false},
                      {"options", {{"num_predict", 2}, {"temperature", 0}}}};
@@ -198,7 +198,7 @@ TEST_F(KeptPromptsTest, AfterARestartAPromptIsReadFromTheDisk) {
 }
 
 TEST_F(KeptPromptsTest, AChangeBeforeALongRestIsSaidOnceAndCounted) {
-  ServedModel served(model_->path(), 2, 4);
+  PromptServer served(model_->path(), 2, 4);
   Ask(served, "It is 10:01. " + system_, "Who?");
   Ask(served, system_ + " It is 10:01.", "Who?");
   const size_t told = served.changes.size();
@@ -212,7 +212,7 @@ TEST_F(KeptPromptsTest, AChangeBeforeALongRestIsSaidOnceAndCounted) {
 }
 
 TEST_F(KeptPromptsTest, WhatChangesAtTheEndIsNoChange) {
-  ServedModel served(model_->path(), 2, 4);
+  PromptServer served(model_->path(), 2, 4);
   for (const char* time : {"10:01", "10:02", "10:03"}) {
     Ask(served, system_ + " It is " + time, "Who?");
   }
