@@ -7,6 +7,7 @@ import {askKey, askName, confirmDeleteAll} from './dialogs.js';
 import {make} from './elements.js';
 import {FiguresView} from './figures_view.js';
 import {Layout} from './layout.js';
+import {ModelPicker} from './model_picker.js';
 import {SettingsView} from './settings_view.js';
 import {fillIcons, Notice, Sidebar} from './sidebar.js';
 import {Store} from './store.js';
@@ -53,6 +54,8 @@ class Page {
     this.answers = new Map();  // Of messages that arrive, or failed, by the message's id.
     this.model = '';
     this.thinkingVariable = '';  // Of the chat template; empty if it has none.
+    this.picker = new ModelPicker(
+        element('models'), openStorage('localStorage'), (model) => this.showModel(model));
     this.transcript = new Transcript(
         {
           scroller: element('scroller'),
@@ -148,13 +151,8 @@ class Page {
   async connect() {
     try {
       await this.withKey(async () => {
-        const [model] = await this.api.models();
-        this.model = String(model?.id ?? '');
+        this.showModel(this.picker.show(await this.api.models()));
       });
-      element('model').textContent = this.model;
-      if (this.model) this.transcript.setAuthor(this.model);
-      element('welcome-text').textContent = `${this.model || 'The model'} runs on this server. ` +
-          'What you write stays there and in this browser.';
       this.showConversation();
       this.takeProps(await this.api.props());
     } catch (error) {
@@ -186,11 +184,26 @@ class Page {
     }
   }
 
+  // The model that answers next, as the list of models has it.
+  showModel(model) {
+    this.model = String(model?.id ?? '');
+    element('model').textContent = this.picker.hasChoice ? '' : this.model;
+    if (this.model) this.transcript.setAuthor(this.model);
+    element('welcome-text').textContent = `${this.model || 'The model'} runs on this server. ` +
+        'What you write stays there and in this browser.';
+    this.showThinking(model?.thinking_variable);
+  }
+
+  showThinking(variable) {
+    this.thinkingVariable = String(variable ?? '');
+    element('thinking-switch').hidden = !this.thinkingVariable;
+  }
+
   takeProps(props) {
     const defaults = props.default_generation_settings ?? {};
     this.settings.showDefaults({...defaults, ...defaults.params});
-    this.thinkingVariable = String(props.thinking_variable ?? '');
-    element('thinking-switch').hidden = !this.thinkingVariable;
+    // A server with several models tells of each in its list.
+    if (!this.picker.hasChoice) this.showThinking(props.thinking_variable);
     this.figures.showProps(props);
   }
 

@@ -14,7 +14,7 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 FOLDER = pathlib.Path(__file__).resolve().parent
-PAGE = FOLDER.parents[2] / "runtime" / "serve" / "page"
+PAGE = FOLDER.parents[2] / "server" / "page"
 TYPES = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",

@@ -1,0 +1,41 @@
+// Which of several models answers. A server with one shows its name instead.
+import {make} from './elements.js';
+
+const KEY = 'cria.model';
+
+// The model with this name, else one that is loaded already, else the first.
+export function chooseModel(models, name) {
+  return models.find(({id}) => id === name) ??
+      models.find(({status}) => status?.value === 'loaded') ?? models[0];
+}
+
+export class ModelPicker {
+  // `storage` keeps the choice; `onChange` is called with the chosen model.
+  constructor(select, storage, onChange) {
+    Object.assign(this, {select, storage});
+    this.models = [];
+    select.addEventListener('change', () => {
+      try {
+        storage.setItem(KEY, select.value);
+      } catch {
+        // It lasts until the page is closed.
+      }
+      onChange(this.models.find(({id}) => id === select.value));
+    });
+  }
+
+  get hasChoice() {
+    return this.models.length > 1;
+  }
+
+  // Takes the list of the server's models, and returns the one that is chosen.
+  show(models) {
+    this.models = models;
+    const chosen = chooseModel(models, this.select.value || this.storage.getItem(KEY));
+    this.select.hidden = !this.hasChoice;
+    this.select.replaceChildren(
+        ...models.map(({id}) => make('option', {value: id}, String(id))));
+    if (chosen) this.select.value = chosen.id;
+    return chosen;
+  }
+}
