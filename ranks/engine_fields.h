@@ -26,7 +26,8 @@ inline constexpr auto kFirstRankEngineFields =
 
 // Each rank makes its own values.
 inline constexpr auto kOwnEngineFields =
-    std::tuple(&EngineOptions::packing, &EngineOptions::ranks, &EngineOptions::on_notice);
+    std::tuple(&EngineOptions::packing, &EngineOptions::program, &EngineOptions::ranks,
+               &EngineOptions::on_notice);
 
 // Calls `function` with each row of a list.
 template <typename Fields, typename Function>

@@ -42,16 +42,16 @@ void AddModelOption(CommandLine& command, std::string& model_path) {
 
 void AddModelNameOption(CommandLine& command, std::string& name) {
   AddModelOption(command, name);
-  command.option("--model")
-      .Help(
-          "A model file (.cria), a GGUF file, a checkpoint's folder, hf:ORG/NAME[:FILE.gguf] or a "
-          "short name (cria models --known); also without -m, or CRIA_MODEL")
-      .Metavar("MODEL");
+  command.option("--model").Help(kModelNameHelp).Metavar("MODEL");
 }
 
 void AddModelChoice(CommandLine& command, ModelChoice& choice) {
   AddModelNameOption(command, choice.name);
-  command.AddFlag("-y,--yes", choice.agrees, "Download and convert without asking");
+  AddAgreement(command, choice.agrees);
+}
+
+void AddAgreement(CommandLine& command, bool& agrees) {
+  command.AddFlag("-y,--yes", agrees, "Download and convert without asking");
 }
 
 void AddContextOptions(CommandLine& command, EngineOptions& options,

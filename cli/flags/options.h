@@ -11,6 +11,10 @@
 
 namespace cria::cli {
 
+inline constexpr const char* kModelNameHelp =
+    "A model file (.cria), a GGUF file, a checkpoint's folder, hf:ORG/NAME[:FILE.gguf] or a short "
+    "name (cria models --known); also without -m, or CRIA_MODEL";
+
 // Options that several commands have with the same meaning, with llama.cpp's names.
 void AddModelOption(CommandLine& command, std::string& model_path);
 // Adds the option of a model for a command that also takes checkpoints and names; FindNamedModel
@@ -18,6 +22,8 @@ void AddModelOption(CommandLine& command, std::string& model_path);
 void AddModelNameOption(CommandLine& command, std::string& name);
 // Adds this option and -y; GetModel gives the file.
 void AddModelChoice(CommandLine& command, ModelChoice& choice);
+// -y: `agrees` is that of a ModelChoice.
+void AddAgreement(CommandLine& command, bool& agrees);
 // Options that decide a model's memory: context, KV type, chunk, threads, and the folder of packed
 // weights. `kv_type` becomes the default, or if there is none, DefaultKvType of the model; commands
 // that measure what a model loses take kF32.

@@ -15,11 +15,14 @@ namespace {
 constexpr uint64_t kAnswerBytes = 192 << 10;
 // What a request takes that waits, without its text.
 constexpr uint64_t kWaitingBytes = 8 << 10;
+// The table of the matrices of a model that is not loaded, from which its plan is made.
+constexpr uint64_t kModelBytes = 64 << 10;
 
 }  // namespace
 
 std::vector<MemoryLine> ServerMemory(const server::HttpBounds& bounds, size_t num_sequences,
-                                     size_t max_waiting, const PrefixCacheOptions& prefix_cache) {
+                                     size_t max_waiting, const PrefixCacheOptions& prefix_cache,
+                                     size_t num_models) {
   std::vector<MemoryLine> lines = {
       {"server: connections", MemoryKind::kPrivate, server::HttpConnectionBytes(bounds)},
       {"server: requests", MemoryKind::kPrivate,
@@ -36,14 +39,19 @@ std::vector<MemoryLine> ServerMemory(const server::HttpBounds& bounds, size_t nu
   if (!prefix_cache.folder.empty()) {
     lines.push_back({Format("server: prompts on the disk, at most {} there",
                             FormatBytes(prefix_cache.max_bytes)),
-                     MemoryKind::kPrivate, server::PromptFilesBytes()});
+                     MemoryKind::kPrivate, num_models * server::PromptFilesBytes()});
+  }
+  if (num_models > 1) {
+    lines.push_back({"server: list of models", MemoryKind::kPrivate, num_models * kModelBytes});
   }
   return lines;
 }
 
-size_t ServerThreads(size_t num_sequences, const PrefixCacheOptions& prefix_cache) {
-  // The HTTP thread is one more.
-  return num_sequences + 1 + (prefix_cache.folder.empty() ? 0 : 1);
+size_t ServerThreads(size_t num_sequences, const PrefixCacheOptions& prefix_cache,
+                     size_t num_models) {
+  // The HTTP thread is one more; of several models, one gives up those that are idle.
+  const size_t num_others = num_models > 1 ? 2 : 1;
+  return num_sequences + num_others + (prefix_cache.folder.empty() ? 0 : num_models);
 }
 
 }  // namespace cria::cli

@@ -12,17 +12,15 @@
 #include <utility>
 #include <vector>
 
-#include "cli/engine_loader.h"
-#include "cli/models/get_model.h"
-#include "cli/plan/server_memory.h"
 #include "cli/report.h"
+#include "cli/serve/served_models.h"
 #include "cli/serve/served_paths.h"
 #include "cli/serve/shutdown_signals.h"
 #include "cli/terminal/printable.h"
 #include "core/format.h"
+#include "server/api/served_model.h"
 #include "server/http/http_server.h"
 #include "server/http/service_manager.h"
-#include "server/prompts/prompt_files.h"
 
 namespace cria::cli {
 namespace {
@@ -71,41 +69,29 @@ Status RaiseDescriptorLimit(size_t max_connections) {
                      max_connections, needed, limit.rlim_max));
 }
 
-void TellPlaces(const Engine& engine, const std::vector<server::Listener>& listeners,
-                bool knows_calls) {
+// "NAME, 2048 tokens of context, 4 sequences" for the only model, and otherwise their number.
+std::string ModelsText(const server::ModelStore& models, const server::ServedModel* only) {
+  if (only == nullptr) return CountText(models.size(), "model");
+  const Engine& engine = only->engine;
+  return Format("{}, {} tokens of context, {}", Printable(engine.file().name()),
+                engine.decoder().context_tokens(),
+                CountText(engine.memory_plan().options.decoder.num_sequences, "sequence"));
+}
+
+void TellPlaces(server::ModelStore& models, const std::vector<server::Listener>& listeners) {
   std::string places;
   for (const server::Listener& listener : listeners) {
     places += (places.empty() ? "" : " and ") + listener.place;
   }
+  const auto lease = models.size() == 1 ? models.Peek(0) : std::nullopt;
+  const auto* const only = lease ? static_cast<server::ServedModel*>(&lease->model()) : nullptr;
   // One text, so that who waits for the place reads all of it.
   std::string notice;
-  if (!knows_calls) {
-    notice =
-        "cria-serve: the chat template shows no form of tool calls that is known here: only calls "
-        "that are JSON objects with a name and arguments are found; others stay text of the "
-        "answer\n";
+  if (only != nullptr && !only->call_style.is_known) {
+    notice = Format("cria-serve: {}\n", kUnknownCalls);
   }
-  std::fprintf(stderr, "cria-serve: %s, %zu tokens of context, %s, at %s\n%s",
-               Printable(engine.file().name()).c_str(), engine.decoder().context_tokens(),
-               CountText(engine.memory_plan().options.decoder.num_sequences, "sequence").c_str(),
+  std::fprintf(stderr, "cria-serve: %s, at %s\n%s", ModelsText(models, only).c_str(),
                Printable(places).c_str(), notice.c_str());
-}
-
-// The files of prompts; null without --prefix-cache.
-Result<std::unique_ptr<server::PromptFiles>> OpenPrompts(const ServeOptions& options,
-                                                         Engine& engine) {
-  if (options.prefix_cache.folder.empty()) return nullptr;
-  if (options.engine.ranks->num_ranks() > 1) {
-    return Fail(ErrorCode::kUsage, "--prefix-cache is for a model on one board");
-  }
-  return server::PromptFiles::Open({.folder = options.prefix_cache.folder,
-                                    .max_bytes = options.prefix_cache.max_bytes,
-                                    .on_notice =
-                                        [](std::string_view sentence) {
-                                          std::fprintf(stderr, "cria-serve: %s\n",
-                                                       Printable(sentence).c_str());
-                                        }},
-                                   engine);
 }
 
 }  // namespace
@@ -126,39 +112,27 @@ Status Serve(ServeOptions options) {
   CRIA_ASSIGN_OR_RETURN(std::vector<server::Listener> listeners, Listen(options));
   if (!options.is_insecure) CRIA_RETURN_IF_ERROR(CheckHasKey(listeners, http.access.keys));
 
-  options.engine.other_memory = ServerMemory(options.bounds, options.engine.num_sequences,
-                                             options.max_waiting, options.prefix_cache);
-  options.engine.other_threads = ServerThreads(options.engine.num_sequences, options.prefix_cache);
-  options.engine.num_texts = options.engine.num_sequences;
-  // Every sequence may write something that must match a schema.
-  options.engine.max_constraints = options.engine.num_sequences;
-  CRIA_ASSIGN_OR_RETURN(const std::string model_path, GetModel(options.model, options.engine));
-  CRIA_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
-                        LoadEngine(model_path, options.engine));
-  CRIA_ASSIGN_OR_RETURN(const std::unique_ptr<server::PromptFiles> prompts,
-                        OpenPrompts(options, *engine));
-  StoredPrompts* const stored = prompts ? &engine->scheduler().UseStore(*prompts) : nullptr;
-  ServedPaths paths(*engine, options, prompts.get());
+  CRIA_ASSIGN_OR_RETURN(const std::unique_ptr<server::ModelStore> models,
+                        OpenServedModels(options));
+  ServedPaths paths(*models, options);
   http.access.open_paths = paths.open_paths();
   CRIA_ASSIGN_OR_RETURN(const std::unique_ptr<server::HttpServer> server,
                         server::HttpServer::Create(std::move(http), std::move(listeners),
                                                    paths.handler(), options.is_insecure));
   server->Start();
   const ShutdownSignals signals;
-  TellPlaces(*engine, server->listeners(), paths.knows_calls());
+  TellPlaces(*models, server->listeners());
   server::TellServiceManager("READY=1");
 
   signals.Wait();
   server::TellServiceManager("STOPPING=1");
   const auto deadline = Clock::now() + std::chrono::seconds(options.shutdown_seconds);
   server->StopAccepting();
+  models->Close();
   paths.Close(std::chrono::seconds(options.shutdown_seconds));
   // What was generated in time is still sent.
   const auto rest = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
   server->WaitUntilIdle(std::max(rest, std::chrono::milliseconds(500)));
-  if (stored != nullptr) {
-    stored->WriteAll(Clock::now() + std::chrono::seconds(options.shutdown_seconds));
-  }
   return {};
 }
 

@@ -4,6 +4,7 @@
 
 #include "cli/flags/options.h"
 #include "cli/flags/server_options.h"
+#include "server/api/model_request.h"
 
 namespace cria::cli {
 namespace {
@@ -59,15 +60,47 @@ void AddAccessOptions(CommandLine& program, ServeOptions& options) {
       .Group(group);
 }
 
+void AddServedModels(CommandLine& program, ServeOptions& options) {
+  program
+      .Add(
+          "-m,--model", "MODEL",
+          [&options](std::string_view text) -> Status {
+            options.models.emplace_back(text);
+            return {};
+          },
+          std::string(kModelNameHelp) + "; may be repeated: requests choose one of several")
+      .Environment("CRIA_MODEL")
+      .Positional()
+      .Repeatable();
+  AddAgreement(program, options.agrees);
+  program
+      .AddText("--models", options.models_folder,
+               "A folder of model files: requests choose one, which is loaded for them")
+      .Metavar("FOLDER");
+  program
+      .Add(
+          "--keep-alive", "TIME",
+          [&options](std::string_view text) -> Status {
+            const auto time = server::ReadKeepAlive(server::Json(std::string(text)));
+            if (!time) return WrongValue(text, "a time such as 5m, 0 or -1");
+            options.keep_alive = *time;
+            return {};
+          },
+          "How long one of several models stays loaded after its last answer, such as 30s, 5m or "
+          "1h; 0: it goes at once; -1: it stays until another one needs its memory (default: 5m)")
+      .Group(kServerGroup);
+}
+
 }  // namespace
 
 void AddServeOptions(CommandLine& program, ServeOptions& options) {
   // Several clients are what a server is for.
   options.engine.num_sequences = kServerSequences;
   options.engine.default_kept_sequences = kServerKeptPrompts;
-  AddModelChoice(program, options.model);
+  AddServedModels(program, options);
   program
-      .AddText("--alias", options.alias, "The name of the model for clients; default: the model's")
+      .AddText("--alias", options.alias,
+               "The name of the only model for clients; default: the model's")
       .Metavar("NAME");
   program
       .AddText("--slot-save-path", options.slot_save_path,

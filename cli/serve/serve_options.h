@@ -6,15 +6,19 @@
 
 #include "cli/flags/command_line.h"
 #include "cli/flags/server_options.h"
-#include "cli/models/model_choice.h"
 #include "llm/engine.h"
 #include "server/http/http_bounds.h"
+#include "server/models/model_store.h"
 
 namespace cria::cli {
 
 struct ServeOptions {
-  ModelChoice model;
-  std::string alias;  // The model's name for clients; empty: that of the model.
+  std::vector<std::string> models;  // As FindNamedModel takes them.
+  bool agrees = false;              // Nothing is asked before models are downloaded or converted.
+  std::string models_folder;        // Of more model files; empty: none.
+  // How long an idle one of several models stays loaded.
+  server::ModelStore::Clock::duration keep_alive = server::ModelStore::kDefaultKeepAlive;
+  std::string alias;  // The only model's name for clients; empty: that of the model.
   EngineOptions engine;
 
   std::string host = "127.0.0.1";

@@ -50,26 +50,20 @@ void TellChangedBeginning(const ChangedBeginning& change) {
 }  // namespace
 
 struct ServedPaths::Parts {
-  Parts(Engine& engine, const ServeOptions& options, const server::PromptFiles* prompts)
-      : work(engine.decoder().max_sequences(), options.max_waiting),
-        api(engine, work,
-            {.model_name = options.alias,
-             .slot_save_path = options.slot_save_path,
+  Parts(server::ModelStore& models, const ServeOptions& options)
+      : work(options.engine.num_sequences, options.max_waiting),
+        api(models, work,
+            {.slot_save_path = options.slot_save_path,
              .version = CRIA_VERSION,
-             .prompts = prompts,
-             .on_larger_context =
-                 [context = engine.decoder().context_tokens()](size_t wanted_tokens) {
-                   TellLargerContext(wanted_tokens, context);
-                 },
+             .on_larger_context = TellLargerContext,
              .on_changed_beginning = TellChangedBeginning}) {}
 
   server::WorkQueue work;
   server::Api api;
 };
 
-ServedPaths::ServedPaths(Engine& engine, const ServeOptions& options,
-                         const server::PromptFiles* prompts)
-    : parts_(std::make_unique<Parts>(engine, options, prompts)) {}
+ServedPaths::ServedPaths(server::ModelStore& models, const ServeOptions& options)
+    : parts_(std::make_unique<Parts>(models, options)) {}
 
 // Jobs use the API.
 ServedPaths::~ServedPaths() { parts_->work.Close(std::chrono::milliseconds(0)); }
@@ -79,8 +73,6 @@ std::vector<std::string> ServedPaths::open_paths() const {
   for (const server::PageFile& file : server::PageFiles()) paths.emplace_back(file.path);
   return paths;
 }
-
-bool ServedPaths::knows_calls() const { return parts_->api.knows_calls(); }
 
 server::HttpHandler ServedPaths::handler() {
   return [this](server::HttpRequest request, std::shared_ptr<server::HttpAnswer> answer) {

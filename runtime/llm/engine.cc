@@ -106,7 +106,7 @@ Result<std::unique_ptr<Engine>> Engine::Load(const std::string& path,
 }
 
 Result<std::unique_ptr<Engine>> Engine::Load(platform::File opened, const EngineOptions& options) {
-  const platform::MemoryUsage program = platform::ReadMemoryUsage();
+  const platform::MemoryUsage program = options.program.value_or(platform::ReadMemoryUsage());
   CRIA_ASSIGN_OR_RETURN(ModelFile file, ModelFile::Open(std::move(opened)));
   CRIA_RETURN_IF_ERROR(options.ranks->TakePart(file));
   const ModelOutline outline = OutlineOf(file);

@@ -73,6 +73,8 @@ struct EngineOptions {
   size_t num_texts = 0;
   // Slows the model down before its processor becomes too hot.
   ThermalOptions thermal;
+  // What the process is taken to use without this model; absent: what it uses when it is loaded.
+  std::optional<platform::MemoryUsage> program;
   // Leads to the other ranks that compute the model together. It must outlive the engine.
   RankLink* ranks = &NoOtherRanks();
   // Told what a user may want to know, such as that there are no drafts here; may be null.

@@ -10,6 +10,7 @@
 #include "core/format.h"
 #include "server/api/api_state.h"
 #include "server/api/json_bounds.h"
+#include "server/api/model_choice.h"
 #include "server/api/paths.h"
 #include "server/api/request_error.h"
 
@@ -20,42 +21,46 @@ constexpr Response::Style kOllamaStyle = Response::Style::kOllama;
 constexpr Response::Style kLlamaServerStyle = Response::Style::kLlamaServer;
 constexpr Response::Style kAnthropicStyle = Response::Style::kAnthropic;
 
-constexpr std::array<PathRoute, 34> kRoutes = {{
-    {"POST", "/v1/chat/completions", HandleOpenAiChat},
-    {"POST", "/v1/completions", HandleOpenAiCompletions},
-    {"POST", "/v1/embeddings", HandleOpenAiEmbeddings},
+constexpr ModelUse kNeeded = ModelUse::kNeeded;
+
+constexpr std::array<PathRoute, 36> kRoutes = {{
+    {"POST", "/v1/chat/completions", HandleOpenAiChat, kNeeded},
+    {"POST", "/v1/completions", HandleOpenAiCompletions, kNeeded},
+    {"POST", "/v1/embeddings", HandleOpenAiEmbeddings, kNeeded},
     {"GET", "/v1/models", HandleOpenAiModels},
     {"GET", "/v1/models/*", HandleOpenAiModel},
     // llama-server has these paths without /v1.
-    {"POST", "/chat/completions", HandleOpenAiChat},
-    {"POST", "/embeddings", HandleOpenAiEmbeddings},
+    {"POST", "/chat/completions", HandleOpenAiChat, kNeeded},
+    {"POST", "/embeddings", HandleOpenAiEmbeddings, kNeeded},
     {"GET", "/models", HandleOpenAiModels},
-    {"POST", "/v1/messages", HandleAnthropicMessages, kAnthropicStyle},
-    {"POST", "/v1/messages/count_tokens", HandleAnthropicCount, kAnthropicStyle},
-    {"POST", "/completion", HandleLlamaCompletion, kLlamaServerStyle},
-    {"POST", "/completions", HandleLlamaCompletion, kLlamaServerStyle},
-    {"POST", "/infill", HandleInfill, kLlamaServerStyle},
-    {"POST", "/tokenize", HandleTokenize},
-    {"POST", "/detokenize", HandleDetokenize},
-    {"POST", "/v1/rerank", HandleRerank},
-    {"POST", "/v1/reranking", HandleRerank},
-    {"POST", "/rerank", HandleRerank},
-    {"POST", "/reranking", HandleRerank},
-    {"POST", "/apply-template", HandleApplyTemplate},
+    {"POST", "/models/load", HandleLoadModel, kNeeded},
+    {"POST", "/models/unload", HandleUnloadModel},
+    {"POST", "/v1/messages", HandleAnthropicMessages, kNeeded, kAnthropicStyle},
+    {"POST", "/v1/messages/count_tokens", HandleAnthropicCount, kNeeded, kAnthropicStyle},
+    {"POST", "/completion", HandleLlamaCompletion, kNeeded, kLlamaServerStyle},
+    {"POST", "/completions", HandleLlamaCompletion, kNeeded, kLlamaServerStyle},
+    {"POST", "/infill", HandleInfill, kNeeded, kLlamaServerStyle},
+    {"POST", "/tokenize", HandleTokenize, kNeeded},
+    {"POST", "/detokenize", HandleDetokenize, kNeeded},
+    {"POST", "/v1/rerank", HandleRerank, kNeeded},
+    {"POST", "/v1/reranking", HandleRerank, kNeeded},
+    {"POST", "/rerank", HandleRerank, kNeeded},
+    {"POST", "/reranking", HandleRerank, kNeeded},
+    {"POST", "/apply-template", HandleApplyTemplate, kNeeded},
     {"GET", "/health", HandleHealth},
     {"GET", "/v1/health", HandleHealth},
-    {"GET", "/props", HandleProps},
+    {"GET", "/props", HandleProps, ModelUse::kOptional},
     {"GET", "/metrics", HandleMetrics},
-    {"GET", "/slots", HandleSlots},
-    {"POST", "/slots/*", HandleSlotAction},
-    {"POST", "/api/chat", HandleOllamaChat, kOllamaStyle},
-    {"POST", "/api/generate", HandleOllamaGenerate, kOllamaStyle},
-    {"POST", "/api/embed", HandleOllamaEmbed, kOllamaStyle},
-    {"POST", "/api/embeddings", HandleOllamaEmbeddings, kOllamaStyle},
-    {"GET", "/api/tags", HandleOllamaTags, kOllamaStyle},
-    {"POST", "/api/show", HandleOllamaShow, kOllamaStyle},
-    {"GET", "/api/ps", HandleOllamaPs, kOllamaStyle},
-    {"GET", "/api/version", HandleOllamaVersion, kOllamaStyle},
+    {"GET", "/slots", HandleSlots, kNeeded},
+    {"POST", "/slots/*", HandleSlotAction, kNeeded},
+    {"POST", "/api/chat", HandleOllamaChat, ModelUse::kMayUnload, kOllamaStyle},
+    {"POST", "/api/generate", HandleOllamaGenerate, ModelUse::kMayUnload, kOllamaStyle},
+    {"POST", "/api/embed", HandleOllamaEmbed, kNeeded, kOllamaStyle},
+    {"POST", "/api/embeddings", HandleOllamaEmbeddings, kNeeded, kOllamaStyle},
+    {"GET", "/api/tags", HandleOllamaTags, ModelUse::kNone, kOllamaStyle},
+    {"POST", "/api/show", HandleOllamaShow, ModelUse::kNone, kOllamaStyle},
+    {"GET", "/api/ps", HandleOllamaPs, ModelUse::kNone, kOllamaStyle},
+    {"GET", "/api/version", HandleOllamaVersion, ModelUse::kNone, kOllamaStyle},
 }};
 
 // Paths that other servers have, and what is said of them.
@@ -66,7 +71,7 @@ struct MissingPath {
 constexpr std::array<MissingPath, 3> kMissingPaths = {{
     {"/embedding", "this server has /v1/embeddings"},
     {"/v1/responses", "this server has /v1/chat/completions"},
-    {"/api/pull", "this server has one model, which is loaded"},
+    {"/api/pull", "this server has the models that it was started with"},
 }};
 
 bool Matches(std::string_view pattern, std::string_view path, std::string& name) {
@@ -109,8 +114,9 @@ void Route(Exchange& exchange) {
   if (route != nullptr) {
     exchange.style = route->style;
     exchange.handle = route->handle;
-    if (exchange.request.body.size() > kMaxShortBodyBytes) return Enqueue(exchange);
-    return route->handle(exchange);
+    exchange.use = route->model;
+    const bool is_short = exchange.request.body.size() <= kMaxShortBodyBytes;
+    return IsReady(exchange, is_short) && is_short ? route->handle(exchange) : Enqueue(exchange);
   }
   exchange.style = StyleOfErrors(exchange.request.path);
   if (allowed.empty()) ThrowNotFound(exchange.request.path);
@@ -131,12 +137,10 @@ std::vector<std::string> ApiPaths() {
   return paths;
 }
 
-Api::Api(Engine& engine, WorkQueue& work, ApiOptions options)
-    : state_(std::make_unique<ApiState>(engine, work, std::move(options))) {}
+Api::Api(ModelStore& models, WorkQueue& work, ApiOptions options)
+    : state_(std::make_unique<ApiState>(models, work, std::move(options))) {}
 
 Api::~Api() = default;
-
-bool Api::knows_calls() const { return state_->model.call_style.is_known; }
 
 void Api::Handle(HttpRequest request, std::shared_ptr<HttpAnswer> answer) {
   Exchange exchange = {*state_, std::move(request), answer};

@@ -4,34 +4,33 @@
 #include <utility>
 
 #include "core/platform.h"
+#include "server/api/model_choice.h"
 
 namespace cria::server {
 namespace {
 
-std::string NameOf(const Engine& engine, const ApiOptions& options) {
-  if (!options.model_name.empty()) return options.model_name;
-  std::string name = engine.file().path();
-  if (const size_t slash = name.rfind('/'); slash != name.npos) name.erase(0, slash + 1);
-  if (name.ends_with(".cria")) name.resize(name.size() - 5);
-  return name;
-}
-
 // Calls the handler of a request whose turn it is. What it throws becomes the response.
 void RunHandler(Exchange& exchange) {
   Response& response = *exchange.response;
-  Metrics& metrics = exchange.model().metrics;
   const bool is_large = exchange.request.body.size() > kMaxBodyBytesOutOfTurn;
+  // Requests that name no model are none of its failures.
+  const auto count_failure = [&] {
+    if (!exchange.lease && !exchange.model_index) return;
+    const size_t index = exchange.lease ? exchange.lease->index() : *exchange.model_index;
+    ++exchange.state.source(index).metrics.failed_answers;
+  };
   try {
+    TakeModel(exchange);
     if (is_large) response.TakeTurn(exchange.state.large_requests);
     exchange.handle(exchange);
   } catch (const RequestError& error) {
     if (!response.is_gone()) response.Fail(error);
-    if (error.status() >= 500) ++metrics.failed_answers;
+    if (error.status() >= 500) count_failure();
   } catch (const std::bad_alloc&) {
-    ++metrics.failed_answers;
+    count_failure();
     response.Fail({503, "there is too little memory to answer", "", "out_of_memory"});
   } catch (const std::exception& error) {
-    ++metrics.failed_answers;
+    count_failure();
     response.Fail({500, error.what()});
   }
   // What was freed while the answer was made may be between blocks that are still in use.
@@ -41,11 +40,8 @@ void RunHandler(Exchange& exchange) {
 
 }  // namespace
 
-ApiState::ApiState(Engine& engine, WorkQueue& queue, ApiOptions api_options)
-    : work(queue),
-      options(std::move(api_options)),
-      start_time(std::time(nullptr)),
-      model(engine, NameOf(engine, options), options.prompts) {}
+ApiState::ApiState(ModelStore& store, WorkQueue& queue, ApiOptions api_options)
+    : models(store), work(queue), options(std::move(api_options)), start_time(std::time(nullptr)) {}
 
 Json TakeBody(Exchange& exchange) {
   if (exchange.response == nullptr) return ReadBody(exchange.request.body);

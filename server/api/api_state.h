@@ -6,26 +6,35 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "llm/engine.h"
 #include "server/api/api.h"
+#include "server/api/model_request.h"
 #include "server/api/response.h"
 #include "server/api/served_model.h"
 #include "server/api/text_answer.h"
 #include "server/http/http_exchange.h"
+#include "server/models/model_store.h"
 #include "server/work/work_queue.h"
 
 namespace cria::server {
 
 // What all paths share.
 struct ApiState {
-  ApiState(Engine& engine, WorkQueue& queue, ApiOptions api_options);
+  ApiState(ModelStore& store, WorkQueue& queue, ApiOptions api_options);
 
+  // The only model is loaded as long as the server runs, whatever name requests give it.
+  bool has_one_model() const { return models.size() == 1; }
+  ServedSource& source(size_t index) const {
+    return static_cast<ServedSource&>(models.source(index));
+  }
+
+  ModelStore& models;  // Of ServedSource.
   WorkQueue& work;
   const ApiOptions options;
   const std::time_t start_time;
-  ServedModel model;
   std::atomic<bool> has_told_context = false;  // ApiOptions::on_larger_context was called.
   std::atomic<bool> has_told_change = false;   // ApiOptions::on_changed_beginning was called.
   // Large requests are read one after the other: the memory of one of them is planned.
@@ -38,19 +47,36 @@ struct Exchange;
 // the queue if it calls Submit.
 using PathHandler = void (*)(Exchange&);
 
+// Whether a path needs a model.
+enum class ModelUse : uint8_t {
+  kNone,
+  kNeeded,
+  kOptional,   // If the request names one, or there is one alone.
+  kMayUnload,  // ollama's answers: a request without a text and time only unloads the model.
+};
+
 // One request to a path.
 struct Exchange {
-  // The model that the request is for.
-  ServedModel& model() const { return state.model; }
+  // The model that the request is for. The path needs one, and it is loaded.
+  ServedModel& model() const { return static_cast<ServedModel&>(lease->model()); }
+  const std::string& model_name() const {
+    return state.models.name(lease ? lease->index() : *model_index);
+  }
 
   ApiState& state;
   HttpRequest request;
   std::shared_ptr<HttpAnswer> http;
   Response::Style style = Response::Style::kOpenAi;
   PathHandler handle = nullptr;
+  ModelUse use = ModelUse::kNone;
   std::string name = {};  // What the path has in the place of a '*'.
   // On a thread of the queue, what writes the answer; null on the HTTP thread.
   Response* response = nullptr;
+  // Of several models, the one that the request names, and what else it says of it.
+  std::optional<size_t> model_index = {};
+  ModelRequest asked = {};
+  std::optional<ModelStore::Lease> lease = {};
+  bool has_unloaded = false;  // There is no lease: the request wanted no more.
 };
 
 // A larger body is read while no other one is.

@@ -1,5 +1,6 @@
 // llama-server's /tokenize, /detokenize, /apply-template, /health and /props.
 
+#include <algorithm>
 #include <span>
 #include <string>
 #include <utility>
@@ -99,11 +100,19 @@ ChatRequest ReadTemplateBody(Exchange& exchange) {
   return ReadOpenAiChat(exchange.model().engine, Fields(body));
 }
 
+Json MemoryJson(uint64_t planned_private_bytes, uint64_t planned_mapped_bytes) {
+  const platform::MemoryUsage usage = platform::ReadMemoryUsage();
+  return {{"private_bytes", usage.private_bytes},
+          {"mapped_bytes", usage.file_mapped_bytes},
+          {"peak_bytes", usage.peak_resident_bytes},
+          {"planned_private_bytes", planned_private_bytes},
+          {"planned_mapped_bytes", planned_mapped_bytes}};
+}
+
 Json PropsJson(const Exchange& exchange) {
   const ServedModel& model = exchange.model();
   const ChatTemplate& chat_template = model.engine.chat_template();
   const MemoryPlan& plan = model.engine.memory_plan();
-  const platform::MemoryUsage usage = platform::ReadMemoryUsage();
   const std::string_view thinking = ThinkingVariable(chat_template);
   return {{"default_generation_settings", DefaultSettings(model)},
           {"total_slots", model.sessions.size()},
@@ -113,12 +122,39 @@ Json PropsJson(const Exchange& exchange) {
           {"reads_tools", KnowsTools(chat_template)},
           {"build_info", "cria " + exchange.state.options.version},
           {"memory_plan", PlanJson(plan)},
-          {"memory",
-           {{"private_bytes", usage.private_bytes},
-            {"mapped_bytes", usage.file_mapped_bytes},
-            {"peak_bytes", usage.peak_resident_bytes},
-            {"planned_private_bytes", plan.private_bytes()},
-            {"planned_mapped_bytes", plan.mapped_bytes()}}}};
+          {"memory", MemoryJson(plan.private_bytes(), plan.mapped_bytes())}};
+}
+
+// What is loaded, and what the server has besides.
+Json PlanOfServer(const ModelStore& models) {
+  Json lines = Json::array();
+  const auto add = [&](const std::string& name, const char* kind, uint64_t bytes) {
+    lines.push_back({{"name", name}, {"bytes", bytes}, {"kind", kind}});
+  };
+  platform::MemoryUsage rest = models.planned();
+  for (size_t i = 0; i < models.size(); ++i) {
+    const platform::MemoryUsage demand = models.figures(i).demand;
+    if (demand.private_bytes + demand.file_mapped_bytes == 0) continue;
+    add(models.name(i) + ", its weights", "mapped", demand.file_mapped_bytes);
+    add(models.name(i) + ", its cache and tables", "private", demand.private_bytes);
+    rest.private_bytes -= std::min(rest.private_bytes, demand.private_bytes);
+    rest.file_mapped_bytes -= std::min(rest.file_mapped_bytes, demand.file_mapped_bytes);
+  }
+  add("server", "private", rest.private_bytes);
+  add("program, from its files", "mapped", rest.file_mapped_bytes);
+  return lines;
+}
+
+// Those of a server with several models, of which the request names none.
+Json PropsOfServer(const ApiState& state) {
+  const platform::MemoryUsage planned = state.models.planned();
+  Json params = SamplerJson({});
+  params["n_predict"] = -1;
+  return {{"role", "router"},
+          {"default_generation_settings", {{"params", std::move(params)}}},
+          {"build_info", "cria " + state.options.version},
+          {"memory_plan", PlanOfServer(state.models)},
+          {"memory", MemoryJson(planned.private_bytes, planned.file_mapped_bytes)}};
 }
 
 }  // namespace
@@ -176,6 +212,8 @@ void HandleApplyTemplate(Exchange& exchange) {
 
 void HandleHealth(Exchange& exchange) { SendNow(exchange, {{"status", "ok"}}); }
 
-void HandleProps(Exchange& exchange) { SendNow(exchange, PropsJson(exchange)); }
+void HandleProps(Exchange& exchange) {
+  SendNow(exchange, exchange.lease ? PropsJson(exchange) : PropsOfServer(exchange.state));
+}
 
 }  // namespace cria::server

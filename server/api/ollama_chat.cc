@@ -76,7 +76,7 @@ std::optional<OllamaChatBody> ReadOllamaChat(Exchange& exchange) {
   const Fields fields(body);
   RefuseUnsupportedInOllamaChat(fields);
   const Json* const messages = fields.List("messages");
-  if (messages == nullptr || messages->empty()) {
+  if (exchange.has_unloaded || messages == nullptr || messages->empty()) {
     SendOllamaLoaded(exchange, fields, {{"message", {{"role", "assistant"}, {"content", ""}}}});
     return std::nullopt;
   }

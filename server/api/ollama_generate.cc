@@ -64,11 +64,11 @@ std::optional<OllamaGenerateBody> ReadOllamaGenerate(Exchange& exchange) {
   OllamaGenerateBody read;
   read.is_raw = fields.Bool("raw").value_or(false);
   read.is_streamed = fields.Bool("stream").value_or(true);
-  read.chat.options = ReadOllamaOptions(exchange, fields);
-  if (prompt.empty()) {
+  if (exchange.has_unloaded || prompt.empty()) {
     SendOllamaLoaded(exchange, fields, {{"response", ""}});
     return std::nullopt;
   }
+  read.chat.options = ReadOllamaOptions(exchange, fields);
   if (read.is_raw && !system.empty()) {
     RefuseField("system", "is not supported together with raw");
   }

@@ -26,14 +26,6 @@ AnswerShape ReadOllamaFormat(const Fields& request) {
   return shape;
 }
 
-// 0, "0", "0s" or "0h0m".
-bool IsNoTime(const Json& keep_alive) {
-  if (const std::optional<double> seconds = NumberOf(keep_alive)) return *seconds == 0.0;
-  if (!keep_alive.is_string()) return false;
-  const auto& text = keep_alive.get_ref<const std::string&>();
-  return text.contains('0') && text.find_first_of("123456789") == std::string::npos;
-}
-
 }  // namespace
 
 std::string TimeText(std::chrono::system_clock::time_point time) {
@@ -48,15 +40,17 @@ std::string TimeText(std::chrono::system_clock::time_point time) {
                 std::clamp<int64_t>(microseconds, 0, 999'999));
 }
 
-Json OllamaHead(const ServedModel& model) {
-  return {{"model", model.name}, {"created_at", TimeText(std::chrono::system_clock::now())}};
+Json OllamaHead(const std::string& model_name) {
+  return {{"model", model_name}, {"created_at", TimeText(std::chrono::system_clock::now())}};
 }
 
 void SendOllamaLoaded(Exchange& exchange, const Fields& request, const Json& content) {
-  Json answer = OllamaHead(exchange.model());
+  Json answer = OllamaHead(exchange.model_name());
   answer.update(content);
   const Json* const keep_alive = request.Find("keep_alive");
-  answer["done_reason"] = keep_alive != nullptr && IsNoTime(*keep_alive) ? "unload" : "load";
+  const bool is_over =
+      keep_alive != nullptr && ReadKeepAlive(*keep_alive) == ModelStore::Clock::duration(0);
+  answer["done_reason"] = is_over ? "unload" : "load";
   answer["done"] = true;
   SendNow(exchange, answer);
 }
@@ -78,15 +72,15 @@ AnswerOptions ReadOllamaOptions(Exchange& exchange, const Fields& request) {
   const auto context = fields.Integer("num_ctx", 1);
   if (context && std::cmp_greater(*context, exchange.model().engine.decoder().context_tokens()) &&
       state.options.on_larger_context && !state.has_told_context.exchange(true)) {
-    state.options.on_larger_context(static_cast<size_t>(*context));
+    state.options.on_larger_context(static_cast<size_t>(*context),
+                                    exchange.model().engine.decoder().context_tokens());
   }
   options.shape = ReadOllamaFormat(request);
   ReadLogProbabilities(request, options);
   return options;
 }
 
-Json OllamaDetails(const ServedModel& model) {
-  const std::string& family = model.engine.file().config().architecture;
+Json OllamaDetails(const std::string& family) {
   return {{"parent_model", ""},   {"format", "cria"},
           {"family", family},     {"families", Json::array({family})},
           {"parameter_size", ""}, {"quantization_level", ""}};

@@ -13,10 +13,10 @@ namespace cria::server {
 std::string TimeText(std::chrono::system_clock::time_point time);
 
 // What ollama's answers begin with: {"model", "created_at"}.
-Json OllamaHead(const ServedModel& model);
+Json OllamaHead(const std::string& model_name);
 
 // Answers a request that has nothing to answer. It asks to load the model, or with a `keep_alive`
-// of 0 to free it; here, the model stays loaded as long as the server runs.
+// of 0 to free it; the only model of a server stays loaded.
 void SendOllamaLoaded(Exchange& exchange, const Fields& request, const Json& content);
 
 // ollama's `options`, `format`, and the fields that its two requests for answers share. If num_ctx
@@ -24,6 +24,6 @@ void SendOllamaLoaded(Exchange& exchange, const Fields& request, const Json& con
 AnswerOptions ReadOllamaOptions(Exchange& exchange, const Fields& request);
 
 // {"family", "format", …}
-Json OllamaDetails(const ServedModel& model);
+Json OllamaDetails(const std::string& family);
 
 }  // namespace cria::server

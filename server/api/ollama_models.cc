@@ -1,11 +1,14 @@
 // ollama's /api/tags, /api/show, /api/ps and /api/version.
 
+#include <chrono>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "core/format.h"
 #include "server/api/chat_prompt.h"
 #include "server/api/fields.h"
+#include "server/api/model_choice.h"
 #include "server/api/ollama_json.h"
 #include "server/api/paths.h"
 #include "server/api/request_error.h"
@@ -27,56 +30,71 @@ std::string StartTime(const ApiState& state) {
   return TimeText(std::chrono::system_clock::from_time_t(state.start_time));
 }
 
-Json OllamaModel(const Exchange& exchange) {
-  const ServedModel& model = exchange.model();
-  const ModelFile& file = model.engine.file();
-  return {{"name", model.name},
-          {"model", model.name},
-          {"modified_at", StartTime(exchange.state)},
-          {"size", file.size_bytes()},
-          {"digest", DigestText(file.digest())},
-          {"details", OllamaDetails(model)}};
+Json OllamaModel(const ApiState& state, size_t index) {
+  const ModelDescription& model = state.source(index).description();
+  const std::string& name = state.models.name(index);
+  return {{"name", name},
+          {"model", name},
+          {"modified_at", StartTime(state)},
+          {"size", model.size_bytes},
+          {"digest", DigestText(model.digest)},
+          {"details", OllamaDetails(model.architecture)}};
+}
+
+// A time of the steady clock; absent: so late that it never comes.
+std::string ExpiryText(const std::optional<ModelStore::Clock::time_point>& expiry) {
+  constexpr std::chrono::hours kFarAway{24 * 365};
+  const auto left = expiry ? *expiry - ModelStore::Clock::now() : kFarAway;
+  return TimeText(std::chrono::system_clock::now() +
+                  std::chrono::duration_cast<std::chrono::system_clock::duration>(left));
 }
 
 }  // namespace
 
 void HandleOllamaTags(Exchange& exchange) {
-  SendNow(exchange, {{"models", Json::array({OllamaModel(exchange)})}});
+  Json models = Json::array();
+  for (size_t i = 0; i < exchange.state.models.size(); ++i) {
+    models.push_back(OllamaModel(exchange.state, i));
+  }
+  SendNow(exchange, {{"models", std::move(models)}});
 }
 
 void HandleOllamaPs(Exchange& exchange) {
-  const Engine& engine = exchange.model().engine;
-  Json model = OllamaModel(exchange);
-  // The model is loaded as long as the server runs.
-  constexpr std::chrono::hours kFarAway{24 * 365};
-  model["expires_at"] = TimeText(std::chrono::system_clock::now() + kFarAway);
-  model["size"] = engine.memory_plan().steady_bytes();
-  model["size_vram"] = 0;
-  model["context_length"] = engine.decoder().context_tokens();
-  SendNow(exchange, {{"models", Json::array({std::move(model)})}});
+  const ApiState& state = exchange.state;
+  Json models = Json::array();
+  for (size_t i = 0; i < state.models.size(); ++i) {
+    const ModelStore::Figures figures = state.models.figures(i);
+    if (figures.state != ModelStore::State::kLoaded) continue;
+    Json model = OllamaModel(state, i);
+    model["expires_at"] = ExpiryText(figures.expiry);
+    model["size"] = figures.demand.private_bytes + figures.demand.file_mapped_bytes;
+    model["size_vram"] = 0;
+    model["context_length"] = state.source(i).description().context_tokens;
+    models.push_back(std::move(model));
+  }
+  SendNow(exchange, {{"models", std::move(models)}});
 }
 
 void HandleOllamaShow(Exchange& exchange) {
   const Json body = TakeBody(exchange);
   const Fields fields(body);
-  const ServedModel& model = exchange.model();
+  const ApiState& state = exchange.state;
+  const std::string name = fields.RequiredString(fields.Has("name") ? "name" : "model");
   // As elsewhere, any name is the one model's.
-  static_cast<void>(fields.RequiredString(fields.Has("name") ? "name" : "model"));
-  // A rank among several has some of the heads only.
-  Result<ModelFile> whole = Fail(ErrorCode::kNotFound, "");
-  if (model.engine.decoder().ranks().num_ranks() > 1) {
-    whole = ModelFile::Open(model.engine.file().path());
-  }
-  const ModelConfig& config = whole ? whole->config() : model.engine.file().config();
-  const ChatTemplate& chat_template = model.engine.chat_template();
+  const size_t index = state.has_one_model() ? 0 : IndexOfModel(state, name);
+  // The file has more than a rank among several, which has some of the heads only.
+  const Result<ModelFile> file = ModelFile::Open(state.source(index).description().path);
+  if (!file) throw RequestError(500, file.error().message(), "model", "model_not_loaded");
+  const ModelConfig& config = file->config();
+  const ChatTemplate chat_template(file->chat_template_source(), file->vocabulary(), file->path());
   Json capabilities = {"completion", "tools"};
   if (!ThinkingVariable(chat_template).empty()) capabilities.push_back("thinking");
   const std::string& family = config.architecture;
   SendNow(exchange, {{"modelfile", ""},
                      {"parameters", ""},
-                     {"template", model.engine.file().chat_template_source()},
-                     {"modified_at", StartTime(exchange.state)},
-                     {"details", OllamaDetails(model)},
+                     {"template", file->chat_template_source()},
+                     {"modified_at", StartTime(state)},
+                     {"details", OllamaDetails(family)},
                      {"model_info",
                       {{"general.architecture", family},
                        {family + ".context_length", config.longest_context()},

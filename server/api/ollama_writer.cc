@@ -22,12 +22,12 @@ void OllamaWriter::OnToken(TokenLogProbability token) {
   }
   text_.Add(std::exchange(has_tokens_, true)
                 ? ","
-                : "{" + TextAnswer::Members(OllamaHead(model())) + R"(,"logprobs":[)");
+                : "{" + TextAnswer::Members(OllamaHead(model().name)) + R"(,"logprobs":[)");
   text_.Add(Written(LogProbabilityJson(token)));
 }
 
 Json OllamaWriter::Value(const Json& content) {
-  Json value = has_tokens_ ? Json::object() : OllamaHead(model());
+  Json value = has_tokens_ ? Json::object() : OllamaHead(model().name);
   value.update(content);
   if (!tokens_.empty()) value["logprobs"] = std::exchange(tokens_, Json::array());
   return value;

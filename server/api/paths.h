@@ -9,6 +9,7 @@ struct PathRoute {
   const char* method;
   const char* path;
   PathHandler handle;
+  ModelUse model = ModelUse::kNone;
   Response::Style style = Response::Style::kOpenAi;
 };
 
@@ -18,6 +19,9 @@ void HandleOpenAiCompletions(Exchange& exchange);
 void HandleOpenAiEmbeddings(Exchange& exchange);
 void HandleOpenAiModels(Exchange& exchange);
 void HandleOpenAiModel(Exchange& exchange);
+// llama-server's, of a server with several models.
+void HandleLoadModel(Exchange& exchange);
+void HandleUnloadModel(Exchange& exchange);
 // Anthropic's.
 void HandleAnthropicMessages(Exchange& exchange);
 void HandleAnthropicCount(Exchange& exchange);

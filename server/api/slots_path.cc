@@ -29,17 +29,6 @@ size_t SlotIndex(const Exchange& exchange) {
   return index;
 }
 
-// The value of `action` in "action=save&…".
-std::string_view ActionOf(std::string_view query) {
-  constexpr std::string_view kName = "action=";
-  while (!query.empty()) {
-    const std::string_view field = query.substr(0, query.find('&'));
-    if (field.starts_with(kName)) return field.substr(kName.size());
-    query.remove_prefix(std::min(field.size() + 1, query.size()));
-  }
-  return "";
-}
-
 // The path of a file in the folder. Names cannot leave it.
 std::string PathOfSlotFile(const ApiState& state, const Fields& fields) {
   constexpr size_t kMaxNameBytes = 200;
@@ -130,7 +119,7 @@ void HandleSlots(Exchange& exchange) {
 
 void HandleSlotAction(Exchange& exchange) {
   const size_t index = SlotIndex(exchange);
-  const std::string action(ActionOf(exchange.request.query));
+  const std::string action = QueryValue(exchange.request.query, "action").value_or("");
   if (action == "erase") {
     return Submit(exchange, [&exchange, index](Response& response) {
       response.Send({{"id_slot", index}, {"n_erased", EraseSlot(exchange.model(), index)}});

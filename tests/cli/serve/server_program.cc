@@ -23,7 +23,9 @@ constexpr int kPatienceMilliseconds = 120'000;
 ServerProgram::ServerProgram(std::vector<std::string> options,
                              const std::function<void()>& in_child) {
   std::vector<std::string> words = {CRIA_SERVE_PROGRAM, "-t", "2"};
-  if (!std::ranges::contains(options, "-m")) words.insert(words.end(), {"-m", DemoModel()});
+  const bool names_models =
+      std::ranges::contains(options, "-m") || std::ranges::contains(options, "--models");
+  if (!names_models) words.insert(words.end(), {"-m", DemoModel()});
   words.insert(words.end(), options.begin(), options.end());
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
@@ -40,7 +42,7 @@ ServerProgram::ServerProgram(std::vector<std::string> options,
   close(ends[1]);
   stderr_ = ends[0];
   // Notices may come before the line that says where it listens.
-  while (!output_.contains(" tokens of context, ")) {
+  while (!output_.contains(" tokens of context, ") && !output_.contains(" models, at ")) {
     if (!ReadOutput()) throw std::runtime_error("the server has not started: " + output_);
   }
   while (!output_.ends_with('\n')) {

@@ -11,9 +11,9 @@ namespace cria::tests {
 // cria-serve, started by a test.
 class ServerProgram {
  public:
-  // Starts it with the demo model, and waits until it says where it listens. Throws
-  // std::runtime_error with what it wrote if it ends instead. `in_child` is called in the new
-  // process before it becomes the program.
+  // Starts it with the demo model, unless the options name others, and waits until it says where it
+  // listens. Throws std::runtime_error with what it wrote if it ends instead. `in_child` is called
+  // in the new process before it becomes the program.
   explicit ServerProgram(std::vector<std::string> options,
                          const std::function<void()>& in_child = nullptr);
   ServerProgram(const ServerProgram&) = delete;

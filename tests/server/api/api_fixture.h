@@ -16,6 +16,7 @@
 #include "llm/tiny_engine.h"
 #include "server/api/api.h"
 #include "server/api/json_body.h"
+#include "server/api/one_model.h"
 #include "server/work/work_queue.h"
 
 namespace cria::server {
@@ -129,9 +130,9 @@ class ApiTest : public testing::Test {
   explicit ApiTest(size_t num_sequences = 2, size_t max_waiting = 8,
                    const ThermalOptions& thermal = {})
       : engine_(Load(num_sequences, thermal)),
+        models_(OneModel(*engine_, "tiny")),
         work_(num_sequences, max_waiting),
-        api_(*engine_, work_,
-             {.model_name = "tiny", .slot_save_path = folder_.path(), .version = "1.2.3"}) {}
+        api_(*models_, work_, {.slot_save_path = folder_.path(), .version = "1.2.3"}) {}
   ~ApiTest() override { work_.Close(std::chrono::milliseconds(0)); }
 
   static std::unique_ptr<Engine> Load(size_t num_sequences, const ThermalOptions& thermal = {}) {
@@ -210,6 +211,7 @@ class ApiTest : public testing::Test {
   static std::unique_ptr<TinyModelFile> model_;
   support::TemporaryDirectory folder_;
   std::unique_ptr<Engine> engine_;
+  std::unique_ptr<ModelStore> models_;
   WorkQueue work_;
   Api api_;
 };

@@ -75,7 +75,8 @@ class InfillPathsTest : public testing::Test {
   std::unique_ptr<Engine> engine_ = Unwrap(Engine::Load(
       *folder_ / "model.cria", {.num_threads = 1, .context_tokens = 512, .max_constraints = 1}));
   WorkQueue work_ = WorkQueue(1, 8);
-  Api api_ = Api(*engine_, work_, {.model_name = "tiny", .version = "1.2.3"});
+  std::unique_ptr<ModelStore> models_ = OneModel(*engine_, "tiny");
+  Api api_ = Api(*models_, work_, {.version = "1.2.3"});
 };
 
 std::unique_ptr<support::TemporaryDirectory> InfillPathsTest::folder_;

@@ -26,21 +26,17 @@ class PromptServer {
                                             .context_tokens = 4096,
                                             .num_sequences = num_sequences,
                                             .num_kept_sequences = num_kept}))),
-        prompts_(prompt_folder.empty()
-                     ? nullptr
-                     : Unwrap(PromptFiles::Open({.folder = prompt_folder, .max_bytes = 100'000'000},
-                                                *engine_))),
-        stored_(prompts_ ? &engine_->scheduler().UseStore(*prompts_) : nullptr),
+        models_(
+            OneModel(*engine_, "tiny",
+                     prompt_folder.empty()
+                         ? nullptr
+                         : Unwrap(PromptFiles::Open(
+                               {.folder = prompt_folder, .max_bytes = 100'000'000}, *engine_)))),
         work_(num_sequences, 16),
-        api_(*engine_, work_,
-             {.prompts = prompts_.get(),
-              .on_changed_beginning = [this](const ChangedBeginning& change) {
-                changes.push_back(change);
-              }}) {}
-  ~PromptServer() {
-    work_.Close(std::chrono::milliseconds(0));
-    if (stored_ != nullptr) stored_->WriteAll(std::chrono::steady_clock::time_point::max());
-  }
+        api_(*models_, work_, {.on_changed_beginning = [this](const ChangedBeginning& change) {
+          changes.push_back(change);
+        }}) {}
+  ~PromptServer() { work_.Close(std::chrono::milliseconds(0)); }
 
   std::shared_ptr<RecordedAnswer> Begin(const std::string& path, const Json& body) {
     auto answer = std::make_shared<RecordedAnswer>();
@@ -75,8 +71,7 @@ class PromptServer {
 
  private:
   std::unique_ptr<Engine> engine_;
-  std::unique_ptr<PromptFiles> prompts_;
-  StoredPrompts* const stored_;
+  std::unique_ptr<ModelStore> models_;
   WorkQueue work_;
   Api api_;
 };

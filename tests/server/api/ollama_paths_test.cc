@@ -157,10 +157,11 @@ TEST_F(OllamaPathsTest, LogProbabilities) {
 
 TEST_F(OllamaPathsTest, ALargerContextThanThereIsIsToldOnce) {
   std::vector<size_t> told;
-  Api api(*engine_, work_,
-          {.model_name = "tiny",
-           .version = "1.2.3",
-           .on_larger_context = [&](size_t wanted_tokens) { told.push_back(wanted_tokens); }});
+  Api api(*models_, work_,
+          {.version = "1.2.3", .on_larger_context = [&](size_t wanted_tokens, size_t context) {
+             EXPECT_EQ(context, kContextTokens);
+             told.push_back(wanted_tokens);
+           }});
   for (const size_t context : {kContextTokens, size_t{8192}, size_t{1000000}}) {
     Json request = OllamaChat("Who?");
     request["options"]["num_ctx"] = context;

@@ -331,7 +331,8 @@ TEST_F(RefusalTest, ReasoningByTheNameThatWasSent) {
   const auto engine = Unwrap(Engine::Load(
       model.path(), {.num_threads = 1, .context_tokens = kContextTokens, .max_constraints = 1}));
   WorkQueue work(1, 8);
-  Api api(*engine, work, {.model_name = "plain", .version = "1.2.3"});
+  const auto models = OneModel(*engine, "plain");
+  Api api(*models, work, {.version = "1.2.3"});
   const auto post = [&](const char* path, const Json& body) {
     auto answer = std::make_shared<RecordedAnswer>();
     api.Handle({.method = "POST", .path = path, .body = Written(body)}, answer);
