@@ -94,7 +94,7 @@ Status CheckSeveral(const ServeOptions& options) {
   if (!options.alias.empty()) {
     return Fail(ErrorCode::kUsage, "--alias is for a server of one model");
   }
-  if (options.engine.wants_drafts() && !options.engine.draft_model_path.empty()) {
+  if (!options.engine.draft_model_path.empty()) {
     return Fail(ErrorCode::kUsage, "a draft model is for a server of one model");
   }
   return {};
