@@ -33,8 +33,7 @@ export class ModelPicker {
     this.models = models;
     const chosen = chooseModel(models, this.select.value || this.storage.getItem(KEY));
     this.select.hidden = !this.hasChoice;
-    this.select.replaceChildren(
-        ...models.map(({id}) => make('option', {value: id}, String(id))));
+    this.select.replaceChildren(...models.map(({id}) => make('option', {value: id}, String(id))));
     if (chosen) this.select.value = chosen.id;
     return chosen;
   }
