@@ -21,8 +21,10 @@ bool IsPrompt(const Json& row) { return NumberIn(row, "n_prompt") > 0; }
 
 // What a test has a number of. A chart is over one of these, and lines differ in the others.
 struct Variable {
-  const char* name;        // "Speed over ...".
-  const char* axis_title;  // With its unit.
+  const char* name;  // "Speed over ...".
+  // With its unit.
+  const char* axis_title_of_prompts;
+  const char* axis_title_of_generating;
   AxisScale scale;
   double (*value)(const Json& row);
   // Describes a test by its value: "4 threads". For one value, so that the text is singular.
@@ -36,15 +38,15 @@ std::string WithNoun(const std::string& value, const char* noun) {
 }
 
 const Variable kVariables[] = {
-    {"depth", "tokens in the context before", AxisScale::kLinear,
+    {"depth", "tokens in the context before", "tokens in the context before", AxisScale::kLinear,
      [](const Json& row) { return NumberIn(row, "n_depth"); },
      [](const Json&, const std::string& value) { return "depth " + value; }},
-    {"rows", "rows computed together (tokens of a prompt, or sequences)", AxisScale::kLog2,
+    {"rows", "tokens of the prompt", "sequences that generate together", AxisScale::kLog2,
      [](const Json& row) { return NumberIn(row, RowsField(row)); },
      [](const Json& row, const std::string& value) {
        return IsPrompt(row) ? "prompt of " + value : WithNoun(value, "sequence");
      }},
-    {"threads", "threads", AxisScale::kLinear,
+    {"threads", "threads", "threads", AxisScale::kLinear,
      [](const Json& row) {
        const bool is_batch = NumberIn(row, "n_prompt") > 1;
        return NumberIn(row, is_batch ? "n_threads_batch" : "n_threads");
@@ -69,7 +71,9 @@ std::string LineName(std::span<const Json> rows, const Json& row, const Variable
 Chart SpeedOver(std::span<const Json> rows, const Variable& over, bool prompts) {
   Chart chart = {
       .title = Format("{}: speed over {}", prompts ? "Prompts" : "Generating", over.name),
-      .x = {.title = over.axis_title, .scale = over.scale},
+      .x = {.title = prompts ? over.axis_title_of_prompts : over.axis_title_of_generating,
+            .scale = over.scale,
+            .is_whole = true},
       .y = {.title = "tokens/s", .begins_at_zero = true}};
   for (const Json& row : rows) {
     if (IsPrompt(row) != prompts) continue;

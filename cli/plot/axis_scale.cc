@@ -46,7 +46,8 @@ AxisMap::AxisMap(const Axis& axis, double first, double last, double begin, doub
   }
   low_ = axis.begins_at_zero ? std::min(first, 0.0) : first;
   high_ = last > low_ ? last : low_ + std::max(1.0, std::abs(low_));
-  const double step = RoundStep((high_ - low_) / kWantedTicks);
+  const double rounded = RoundStep((high_ - low_) / kWantedTicks);
+  const double step = axis.is_whole ? std::max(rounded, 1.0) : rounded;
   low_ = std::floor(low_ / step + 1e-9) * step;
   high_ = std::ceil(high_ / step - 1e-9) * step;
   const double num_steps = std::round((high_ - low_) / step);

@@ -17,6 +17,8 @@ struct Axis {
   AxisUnit unit = AxisUnit::kNumber;
   // Whether the axis begins at 0; otherwise at the smallest value. Never with kLog2.
   bool begins_at_zero = false;
+  // Whether only whole numbers have labels. Without effect with kLog2.
+  bool is_whole = false;
 };
 
 struct PlotPoint {

@@ -25,6 +25,8 @@ constexpr double kBottom = 370.0;
 constexpr double kLegend = 652.0;
 constexpr double kLegendRow = 22.0;
 constexpr size_t kLegendCharacters = 27;
+// So many rows are beside a chart.
+constexpr size_t kMaxLegendRows = 16;
 
 struct Color {
   const char* light;
@@ -95,7 +97,7 @@ std::string Style() {
          ".heading{font-size:15px;font-weight:600}.grid,.frame{stroke-width:1}"
          ".rule{stroke-width:1.5;stroke-dasharray:6 4}.line{fill:none;stroke-width:2.5}"
          ".halo{stroke-width:4;stroke-linejoin:round}"
-         ".hidden{opacity:0}.hidden:hover{opacity:1}" +
+         ".again{stroke-dasharray:3 4}.hidden{opacity:0}.hidden:hover{opacity:1}" +
          colors("#ffffff", "#1f2328", "#59636e", "#d9dee3", false) +
          "@media(prefers-color-scheme:dark){" +
          colors("#0d1117", "#e6edf3", "#9da7b3", "#2b323b", true) + "}";
@@ -242,11 +244,16 @@ class ChartDrawer {
       path += Format("{}{} {}", path.empty() ? "M" : "L", Pixels(x_.Pixel(point.x)),
                      Pixels(y_.Pixel(point.y)));
     }
-    out_.svg += Format("<path class=\"line l{}\" d=\"{}\"/>\n", color, path);
+    out_.svg += Format("<path class=\"line {}\" d=\"{}\"/>\n", LineStyle(index), path);
     for (const PlotPoint& point : series.points) DrawPoint(series, point, point.y, color, "");
     out_.svg += "</g>\n";
   }
   size_t LineColor(size_t index) const { return (chart_.areas.size() + index) % kColors.size(); }
+  // Lines are dotted if there are no more colours.
+  std::string LineStyle(size_t index) const {
+    const bool is_again = chart_.areas.size() + index >= kColors.size();
+    return Format("l{}{}", LineColor(index), is_again ? " again" : "");
+  }
 
   void DrawLevel(const Chart::Level& level) {
     const double y = y_.Pixel(level.y);
@@ -272,15 +279,23 @@ class ChartDrawer {
   // In the order of the picture: the highest area is above the others.
   void DrawLegend() {
     double y = top_ + kTop + 8.0;
+    const size_t num_rows = chart_.lines.size() + chart_.areas.size();
+    size_t row = 0;
     const auto add = [&](const std::string& name, const std::string& swatch) {
+      if (++row > kMaxLegendRows) return;
+      if (row == kMaxLegendRows && num_rows > row) {
+        out_.Text(kLegend + 24.0, y + 4.5, "soft", "start",
+                  Format("and {} more", num_rows - row + 1));
+        return;
+      }
       out_.svg += swatch;
       out_.Text(kLegend + 24.0, y + 4.5, "ink", "start", Shortened(name, kLegendCharacters));
       y += kLegendRow;
     };
     for (size_t i = 0; i < chart_.lines.size(); ++i) {
       add(chart_.lines[i].name,
-          Format("<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" class=\"line l{}\"/>\n",
-                 Pixels(kLegend), Pixels(y), Pixels(kLegend + 16.0), Pixels(y), LineColor(i)));
+          Format("<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" class=\"line {}\"/>\n",
+                 Pixels(kLegend), Pixels(y), Pixels(kLegend + 16.0), Pixels(y), LineStyle(i)));
     }
     for (size_t i = chart_.areas.size(); i-- > 0;) {
       add(chart_.areas[i].name,

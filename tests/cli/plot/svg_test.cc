@@ -49,6 +49,8 @@ TEST(AxisMapTest, LinearTicksAreRoundAndHoldAllValues) {
   EXPECT_EQ(map.Pixel(45), 200);
   const AxisMap small({}, 2.3, 4.9, 0, 100);
   EXPECT_THAT(small.ticks(), ElementsAre(2, 2.5, 3, 3.5, 4, 4.5, 5));
+  const AxisMap threads({.is_whole = true}, 1, 4, 0, 300);
+  EXPECT_THAT(threads.ticks(), ElementsAre(1, 2, 3, 4));
 }
 
 TEST(AxisMapTest, OneValueHasAnAxisToo) {
@@ -130,6 +132,23 @@ TEST(FigureSvgTest, EverythingIsWhereTheAxesSay) {
   EXPECT_NEAR(numbers.levels[0].pixel, y_pixel(180e6), kNear);
   EXPECT_NEAR(numbers.marks[0].pixel, line[1].cx, kNear);
   EXPECT_GT(numbers.series[3].points[0].cy, bottom[0].cy) << "the second chart is below";
+}
+
+TEST(FigureSvgTest, ManyLinesAreToldApartAndTheLegendEnds) {
+  Figure figure = {.title = "", .subtitle = "", .charts = {{.x = {}, .y = {}}}};
+  for (int i = 0; i < 20; ++i) {
+    const double y = i;
+    figure.charts[0].lines.push_back(
+        {.name = "line " + std::to_string(i), .points = {{1, y}, {2, y}}});
+  }
+  const std::string svg = FigureSvg(figure);
+  const SvgNumbers numbers = ReadSvg(svg);
+  EXPECT_EQ(numbers.series.size(), 20u);
+  EXPECT_THAT(svg, HasSubstr("class=\"line l0\" d="));
+  EXPECT_THAT(svg, HasSubstr("class=\"line l0 again\" d="));
+  EXPECT_THAT(numbers.texts, Contains("line 14"));
+  EXPECT_THAT(numbers.texts, Contains("and 5 more"));
+  EXPECT_THAT(numbers.texts, testing::Not(Contains("line 15")));
 }
 
 TEST(FigureSvgTest, HasColoursForLightAndDarkPages) {
