@@ -160,6 +160,7 @@ Result<StopReason> Chat::Answer(Question question, std::string_view message,
   progress.Clear();
   printer.Finish(reason.has_value());
   if (!reason) return std::unexpected(Explained(std::move(reason.error()), message));
+  NoteSpeed();
   if (style.format == AnswerFormat::kJson) PrintJsonAnswer(printer, *reason);
   PrintNotices(*reason);
   if (options_.shows_figures) std::fprintf(stderr, "(%s)\n", StatsText().c_str());
@@ -381,6 +382,14 @@ Result<std::string> Chat::TemplateVariables(TemplateOptions options) const {
 void Chat::SetWhenFull(WhenFull when_full) {
   options_.when_full = when_full;
   conversation_.set_when_full(when_full);
+}
+
+void Chat::NoteSpeed() {
+  const SessionStats& stats = session_->stats();
+  const double seconds = std::chrono::duration<double>(stats.decode_time).count();
+  if (stats.decoded_tokens == 0 || seconds <= 0.0) return;
+  if (speeds_.size() == kMaxSpeeds) speeds_.erase(speeds_.begin());
+  speeds_.push_back(static_cast<double>(stats.decoded_tokens) / seconds);
 }
 
 std::string Chat::StatsText() const {

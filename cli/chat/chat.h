@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -87,8 +88,12 @@ class Chat {
   const Conversation& conversation() const { return conversation_; }
   // Speed of the last answer, and how full the context is.
   std::string StatsText() const;
+  // Tokens/s of generating the last answers, the newest one last; at most kMaxSpeeds.
+  std::span<const double> speeds() const { return speeds_; }
 
  private:
+  static constexpr size_t kMaxSpeeds = 24;
+
   Chat(Engine& engine, Sampler sampler, StopStrings stop_strings,
        std::unique_ptr<Constraint> constraint, ChatOptions options);
 
@@ -103,6 +108,7 @@ class Chat {
   const char* FullContextText() const;
   void PrintJsonAnswer(const AnswerPrinter& printer, StopReason reason) const;
   void PrintNotices(StopReason reason);
+  void NoteSpeed();
   void SaveSession();
   void TellLoaded(const std::string& path, const std::string& why_read_again) const;
 
@@ -112,6 +118,7 @@ class Chat {
   std::unique_ptr<Constraint> constraint_;  // Null: there is none.
   ChatOptions options_;
   RunFigures figures_;
+  std::vector<double> speeds_;
   // Whether turns were forgotten since the conversation began, was reset or was loaded.
   bool has_forgotten_ = false;
   bool said_forgotten_ = false;

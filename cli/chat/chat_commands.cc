@@ -11,7 +11,9 @@
 #include "cli/input/prompt_source.h"
 #include "cli/input/text_file.h"
 #include "cli/report.h"
+#include "cli/terminal/block_drawing.h"
 #include "cli/terminal/printable.h"
+#include "cli/terminal/terminal.h"
 #include "core/format.h"
 #include "core/format_bytes.h"
 #include "core/platform.h"
@@ -145,6 +147,7 @@ const std::vector<ChatCommands::Command>& ChatCommands::All() {
        [](Self& self, Text&) -> Result<Next> {
          Say(self.chat_.StatsText());
          Say(MemoryUsageLine(self.chat_.engine().memory_plan()));
+         self.DrawStats();
          const std::string processor = ProcessorLine(platform::ReadProcessorState());
          if (!processor.empty()) Say(processor);
          return Next::kGoOn;
@@ -319,6 +322,21 @@ void ChatCommands::ShowTokens() const {
   Say(Format("{} messages take {} of {} tokens; {} are free",
              chat_.conversation().messages().size(), used, context,
              context - std::min(used, context)));
+}
+
+void ChatCommands::DrawStats() const {
+  if (!IsTerminal(stderr)) return;
+  constexpr size_t kWidth = 24;
+  const platform::MemoryUsage usage = platform::ReadMemoryUsage();
+  const uint64_t peak = chat_.engine().memory_plan().peak_bytes();
+  Say(Format("memory: {}  █ private, ▒ mapped, of {} planned",
+             PartsBar(usage.private_bytes, usage.file_mapped_bytes, peak, kWidth),
+             FormatBytes(peak)));
+  const std::span<const double> speeds = chat_.speeds();
+  if (speeds.size() < 2) return;
+  const auto [slowest, fastest] = std::ranges::minmax(speeds);
+  Say(Format("speed: {}  the last {} answers, {:.1f} to {:.1f} tok/s", Sparkline(speeds),
+             speeds.size(), slowest, fastest));
 }
 
 }  // namespace cria::cli

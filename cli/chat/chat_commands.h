@@ -42,6 +42,8 @@ class ChatCommands {
   std::string ModelText() const;
   void Show() const;
   void ShowTokens() const;
+  // Draws the memory in use, and the speeds of the last answers, at a terminal.
+  void DrawStats() const;
 
   Chat& chat_;
   std::string& files_;

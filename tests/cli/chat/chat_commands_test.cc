@@ -56,6 +56,9 @@ TEST_F(ChatCommands, CommandsChangeTheConversation) {
   ASSERT_TRUE(chat.WaitFor("system prompt  Be brief."));
   chat.Type("/tokens\r");
   ASSERT_TRUE(chat.WaitFor(" of 512 tokens; ")) << chat.Screen();
+  chat.Type("/stats\r");
+  ASSERT_TRUE(chat.WaitFor("█ private, ▒ mapped, of ")) << chat.Screen();
+  ASSERT_TRUE(chat.WaitFor("  the last 2 answers, ")) << chat.Screen();
   chat.Type("/undo\r/undo\r");
   ASSERT_TRUE(chat.WaitFor("there is no message that could be dropped")) << chat.Screen();
   chat.Type("/system Be long.\r/system\r");
