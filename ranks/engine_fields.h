@@ -39,12 +39,12 @@ constexpr void ForEachEngineField(const Fields& fields, const Function& function
 // needs its row, and here a name and the next number.
 inline void CountEngineFields(const EngineOptions& options) {
   const auto& [f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15, f16, f17, f18, f19,
-               f20, f21, f22, f23, f24] = options;
+               f20, f21, f22, f23, f24, f25] = options;
   static_cast<void>(f1);
 }
 static_assert(std::tuple_size_v<decltype(kSharedEngineFields)> +
                   std::tuple_size_v<decltype(kFirstRankEngineFields)> +
                   std::tuple_size_v<decltype(kOwnEngineFields)> ==
-              24);
+              25);
 
 }  // namespace cria::ranks
