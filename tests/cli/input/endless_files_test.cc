@@ -75,7 +75,7 @@ Words FileOptionsOf(const Command& command) {
 }
 
 bool IsOutput(const std::string& option) {
-  return std::ranges::contains(Words{"--output", "--save-logits", "--per-token"}, option);
+  return std::ranges::contains(Words{"--output", "--plot", "--save-logits", "--per-token"}, option);
 }
 
 class EndlessFiles : public testing::Test {
