@@ -24,17 +24,11 @@ constexpr uint64_t kMaxIndexBytes = 100'000'000;
 
 // What converter/hugging_face and converter/tokenizer read of a folder, besides config.json and the
 // weights.
-constexpr std::array<std::string_view, 11> kSmallFiles = {"generation_config.json",
-                                                          "tokenizer_config.json",
-                                                          "special_tokens_map.json",
-                                                          "added_tokens.json",
-                                                          "chat_template.jinja",
-                                                          "chat_template.json",
-                                                          "tokenizer.json",
-                                                          "tokenizer.model",
-                                                          "modules.json",
-                                                          "1_Pooling/config.json",
-                                                          "README.md"};
+constexpr std::array<std::string_view, 10> kSmallFiles = {
+    "generation_config.json", "tokenizer_config.json", "special_tokens_map.json",
+    "added_tokens.json",      "chat_template.jinja",   "chat_template.json",
+    "tokenizer.json",         "tokenizer.model",       "modules.json",
+    "1_Pooling/config.json"};
 
 // "a, b and 7 more"
 std::string ListOf(const std::vector<std::string_view>& names) {
