@@ -20,7 +20,7 @@ class AxisMap {
 
  private:
   AxisScale scale_;
-  double low_, high_;  // Of log2 of the values if the scale is kLog2.
+  double low_, high_;  // Logarithms of base 2 if the scale is kLog2.
   double begin_, end_;
   std::vector<double> ticks_;
 };

@@ -15,7 +15,7 @@ namespace cria::cli {
 struct ServeOptions {
   std::vector<std::string> models;  // As FindNamedModel takes them.
   bool agrees = false;              // Nothing is asked before models are downloaded or converted.
-  std::string models_folder;        // Of more model files; empty: none.
+  std::string models_folder;        // Has more model files; empty: none.
   // How long an idle one of several models stays loaded.
   server::ModelStore::Clock::duration keep_alive = server::ModelStore::kDefaultKeepAlive;
   std::string alias;  // The only model's name for clients; empty: that of the model.

@@ -31,7 +31,7 @@ struct ApiState {
     return static_cast<ServedSource&>(models.source(index));
   }
 
-  ModelStore& models;  // Of ServedSource.
+  ModelStore& models;  // Each one's source is a ServedSource.
   WorkQueue& work;
   const ApiOptions options;
   const std::time_t start_time;
@@ -72,7 +72,7 @@ struct Exchange {
   std::string name = {};  // What the path has in the place of a '*'.
   // On a thread of the queue, what writes the answer; null on the HTTP thread.
   Response* response = nullptr;
-  // Of several models, the one that the request names, and what else it says of it.
+  // The one of several models that the request names, and what else it says of it.
   std::optional<size_t> model_index = {};
   ModelRequest asked = {};
   std::optional<ModelStore::Lease> lease = {};

@@ -145,7 +145,7 @@ Json PlanOfServer(const ModelStore& models) {
   return lines;
 }
 
-// Those of a server with several models, of which the request names none.
+// The properties of a server with several models, of which the request names none.
 Json PropsOfServer(const ApiState& state) {
   const platform::MemoryUsage planned = state.models.planned();
   Json params = SamplerJson({});

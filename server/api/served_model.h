@@ -53,7 +53,7 @@ struct ModelDescription {
   uint64_t size_bytes = 0;
   Digest digest = {};
   std::string architecture;
-  std::string thinking_variable;  // Of the chat template (ThinkingVariable); "": it has none.
+  std::string thinking_variable;  // As ThinkingVariable says; "": there is none.
   size_t vocab_size = 0;
   size_t longest_context = 0;
   size_t context_tokens = 0;  // With which it is loaded.

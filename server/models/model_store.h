@@ -108,7 +108,7 @@ class ModelStore {
   // Gives up what has been idle for long enough. A thread of the store does that, too, if there are
   // several models.
   void GiveUpExpired();
-  // Those that wait fail, what loads a model is told to end, and nothing is loaded any more.
+  // Requests that wait fail, what loads a model is told to end, and nothing is loaded any more.
   void Close();
 
   Figures figures(size_t index) const;

@@ -44,7 +44,7 @@ inline SvgNumbers ReadSvg(const std::string& svg) {
   using Attributes = std::map<std::string, std::string>;
   SvgNumbers numbers;
   std::vector<std::string> open;
-  Attributes group;  // Of the innermost <g>.
+  Attributes group;  // What the innermost <g> has.
   size_t at = 0;
   while ((at = svg.find('<', at)) != std::string::npos) {
     const size_t end = svg.find('>', at);
