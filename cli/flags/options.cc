@@ -151,8 +151,9 @@ void AddMaxTempOption(CommandLine& command, ThermalOptions& options) {
       .Add(
           "--max-temp", "CELSIUS",
           [&options](std::string_view text) -> Status {
-            const char* const end = text.data() + text.size();
-            const auto [stop, error] = std::from_chars(text.data(), end, options.max_celsius);
+            const char* const begin = text.data();
+            const char* const end = begin + text.size();
+            const auto [stop, error] = std::from_chars(begin, end, options.max_celsius);
             if (error == std::errc() && stop == end && options.Validate()) return {};
             return WrongValue(text,
                               Format("a temperature from {} to {} °C, or 0 for no limit",

@@ -39,9 +39,9 @@ AxisMap::AxisMap(const Axis& axis, double first, double last, double begin, doub
     low_ = std::log2(first);
     high_ = std::max(std::log2(last), low_ + 1.0);
     const double step = std::max(1.0, std::ceil((high_ - low_) / (2.0 * kWantedTicks)));
-    for (double tick = std::ceil(low_ - 1e-9); tick <= high_ + 1e-9; tick += step) {
-      ticks_.push_back(std::exp2(tick));
-    }
+    const double first_tick = std::ceil(low_ - 1e-9);
+    const auto num_steps = static_cast<int>(std::floor((high_ + 1e-9 - first_tick) / step));
+    for (int i = 0; i <= num_steps; ++i) ticks_.push_back(std::exp2(first_tick + i * step));
     return;
   }
   low_ = axis.begins_at_zero ? std::min(first, 0.0) : first;
@@ -50,8 +50,8 @@ AxisMap::AxisMap(const Axis& axis, double first, double last, double begin, doub
   const double step = axis.is_whole ? std::max(rounded, 1.0) : rounded;
   low_ = std::floor(low_ / step + 1e-9) * step;
   high_ = std::ceil(high_ / step - 1e-9) * step;
-  const double num_steps = std::round((high_ - low_) / step);
-  for (double i = 0.0; i <= num_steps; i += 1.0) ticks_.push_back(low_ + i * step);
+  const auto num_steps = static_cast<int>(std::round((high_ - low_) / step));
+  for (int i = 0; i <= num_steps; ++i) ticks_.push_back(low_ + i * step);
 }
 
 double AxisMap::Pixel(double value) const {

@@ -133,8 +133,10 @@ class ModelRequestReader final : public Json::json_sax_t {
 std::optional<char> HexByte(std::string_view digits) {
   unsigned byte = 0;
   if (digits.size() < 2) return std::nullopt;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + 2, byte, 16);
-  if (error != std::errc() || end != digits.data() + 2) return std::nullopt;
+  const char* const begin = digits.data();
+  const char* const end = begin + 2;
+  const auto [stop, error] = std::from_chars(begin, end, byte, 16);
+  if (error != std::errc() || stop != end) return std::nullopt;
   return static_cast<char>(byte);
 }
 
