@@ -153,7 +153,6 @@ std::pair<size_t, size_t> StrippedRange(std::string_view bytes, bool left, bool 
   return {begin, std::max(begin, end)};
 }
 
-char ToLower(char byte) { return byte >= 'A' && byte <= 'Z' ? static_cast<char>(byte + 32) : byte; }
 // Bytes of characters outside ASCII count as letters.
 bool IsLetter(char byte) {
   const char lower = ToLower(byte);

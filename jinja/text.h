@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/ascii.h"
 #include "jinja/context.h"
 #include "jinja/value.h"
 
@@ -88,7 +89,6 @@ std::pair<size_t, size_t> StrippedRange(std::string_view bytes, bool left, bool 
 
 inline constexpr std::string_view kHexDigits = "0123456789abcdef";
 
-char ToLower(char byte);
 bool IsLetter(char byte);
 
 }  // namespace cria::jinja

@@ -4,7 +4,7 @@
 #include <memory>
 #include <utility>
 
-#include "cli/bench/parallel_sequences.h"
+#include "cli/parallel_sequences.h"
 #include "core/numeric.h"
 #include "llm/generator.h"
 #include "llm/turn.h"

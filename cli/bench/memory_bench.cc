@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "cli/bench/made_up_prompt.h"
-#include "cli/bench/parallel_sequences.h"
 #include "cli/engine_loader.h"
+#include "cli/parallel_sequences.h"
 #include "cli/plan/memory_report.h"
 #include "cli/report.h"
 #include "core/format_bytes.h"

@@ -6,7 +6,6 @@
 #include "cli/embed/vector_norm.h"
 #include "cli/terminal/printable.h"
 #include "core/format.h"
-#include "core/utf8.h"
 #include "messages/json_text.h"
 
 namespace cria::cli {
@@ -14,16 +13,8 @@ namespace {
 
 // How many numbers of each of several texts the table has, as llama-embedding's.
 constexpr size_t kShownNumbers = 16;
-// How many characters of a text stand beside its row of cosines.
-constexpr size_t kShownCharacters = 40;
-
-std::string BeginningOf(std::string_view text) {
-  size_t bytes = 0;
-  for (size_t i = 0; i < kShownCharacters && bytes < text.size(); ++i) {
-    bytes += FirstUtf8Character(text.substr(bytes)).size_bytes;
-  }
-  return Printable(text.substr(0, bytes)) + (bytes < text.size() ? "…" : "");
-}
+// How many characters of a text stand beside its row of cosines, with an ellipsis.
+constexpr size_t kShownCharacters = 41;
 
 void Put(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
@@ -95,7 +86,7 @@ void EmbeddingPrinter::PrintSimilarityTable() const {
   std::printf("\n");
   for (size_t i = 0; i < texts_.size(); ++i) {
     for (size_t k = 0; k < texts_.size(); ++k) std::printf("%6.2f ", Similarity(i, k));
-    Put(Format(" {}: {}\n", i, BeginningOf(texts_[i])));
+    Put(Format(" {}: {}\n", i, Printable(Shortened(texts_[i], kShownCharacters))));
   }
 }
 

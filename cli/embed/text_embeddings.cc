@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "cli/bench/parallel_sequences.h"
+#include "cli/parallel_sequences.h"
 #include "core/format.h"
 #include "llm/embedding_tokens.h"
 

@@ -4,6 +4,8 @@
 #include <charconv>
 #include <string>
 
+#include "core/ascii.h"
+
 namespace cria::cli {
 
 std::optional<uint64_t> ParseByteCount(std::string_view text) {
@@ -24,9 +26,7 @@ std::optional<uint64_t> ParseByteCount(std::string_view text) {
     stop = fraction.ptr;
   }
   std::string unit(stop, end);
-  std::ranges::transform(unit, unit.begin(), [](char letter) {
-    return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
-  });
+  std::ranges::transform(unit, unit.begin(), ToLower);
   if (unit.starts_with(' ')) unit.erase(0, 1);
   if (unit.ends_with('b')) unit.pop_back();
   const bool is_binary = unit.size() == 2 && unit.ends_with('i');

@@ -8,13 +8,14 @@
 #include <string_view>
 
 #include "cli/plot/axis_scale.h"
+#include "cli/terminal/printable.h"
 #include "core/format.h"
 #include "core/output_file.h"
 
 namespace cria::cli {
 namespace {
 
-// Pixels, as long as nobody scales the picture.
+// Sizes and places in the picture, in pixels.
 constexpr double kWidth = 860.0;
 constexpr double kHeadHeight = 64.0;
 constexpr double kChartHeight = 430.0;
@@ -65,17 +66,6 @@ std::string Escaped(std::string_view text) {
     }
   }
   return escaped;
-}
-
-// At most so many characters, the last of which is an ellipsis if some are left out.
-std::string Shortened(const std::string& text, size_t max_characters) {
-  size_t count = 0;
-  size_t cut = 0;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if ((static_cast<unsigned char>(text[i]) & 0xC0) == 0x80) continue;
-    if (++count == max_characters) cut = i;
-  }
-  return count <= max_characters ? text : text.substr(0, cut) + "…";
 }
 
 std::string Pixels(double value) { return Format("{}", std::round(value * 100.0) / 100.0); }

@@ -35,4 +35,15 @@ std::string Printable(std::string_view text) {
   return printable;
 }
 
+std::string Shortened(std::string_view text, size_t max_characters) {
+  size_t bytes = 0;
+  size_t kept_bytes = 0;  // Before the last character that is allowed.
+  for (size_t i = 0; i < max_characters && bytes < text.size(); ++i) {
+    kept_bytes = bytes;
+    bytes += FirstUtf8Character(text.substr(bytes)).size_bytes;
+  }
+  if (bytes >= text.size()) return std::string(text);
+  return std::string(text.substr(0, kept_bytes)) + "…";
+}
+
 }  // namespace cria::cli

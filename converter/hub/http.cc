@@ -2,8 +2,10 @@
 
 #include <curl/curl.h>
 
+#include <algorithm>
 #include <charconv>
 
+#include "core/ascii.h"
 #include "core/format.h"
 #include "core/quotable.h"
 
@@ -43,7 +45,7 @@ size_t TakeHeader(char* data, size_t size, size_t count, void* user) {
   const size_t colon = line.find(':');
   if (colon == std::string_view::npos) return line.size();
   std::string name(Trimmed(line.substr(0, colon)));
-  for (char& c : name) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  std::ranges::transform(name, name.begin(), ToLower);
   transfer.answer.headers.insert_or_assign(std::move(name), Trimmed(line.substr(colon + 1)));
   return line.size();
 }

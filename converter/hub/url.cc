@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "core/ascii.h"
 #include "core/format.h"
 #include "core/quotable.h"
 
@@ -40,9 +41,7 @@ Result<Url> ParseUrl(std::string_view text, std::string_view what) {
              .scheme = PartOf(parsed, CURLUPART_SCHEME),
              .host = PartOf(parsed, CURLUPART_HOST),
              .port = PartOf(parsed, CURLUPART_PORT)};
-  std::ranges::transform(url.host, url.host.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
+  std::ranges::transform(url.host, url.host.begin(), ToLower);
   if (url.scheme != "https" && !(url.scheme == "http" && url.is_loopback())) {
     return Fail(ErrorCode::kUsage,
                 Format("{} is \"{}\"; it must begin with https://, because only connections "

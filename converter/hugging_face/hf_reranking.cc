@@ -1,7 +1,6 @@
 #include "converter/hugging_face/hf_reranking.h"
 
 #include <algorithm>
-#include <cctype>
 #include <string>
 #include <string_view>
 
@@ -9,6 +8,7 @@
 #include "converter/input/json_fields.h"
 #include "converter/input/json_file.h"
 #include "converter/input/whole_file.h"
+#include "core/ascii.h"
 
 namespace cria {
 namespace {
@@ -20,9 +20,7 @@ constexpr std::string_view kRerankerArchitecture = "Qwen3ForCausalLM";
 constexpr std::string_view kRerankerName = "qwen3-reranker";
 
 std::string Lower(std::string text) {
-  std::ranges::transform(text, text.begin(), [](unsigned char letter) {
-    return static_cast<char>(std::tolower(letter));
-  });
+  std::ranges::transform(text, text.begin(), ToLower);
   return text;
 }
 
@@ -39,8 +37,9 @@ Result<bool> IsQwen3Reranker(const std::filesystem::path& folder) {
   CRIA_ASSIGN_OR_RETURN(const json config, ReadJsonFile(path, kMaxRerankerBytes));
   const JsonFields fields(config, path.string());
   const json* const architectures = fields.Find("architectures");
-  if (architectures == nullptr || *architectures != json::array({kRerankerArchitecture}))
-    return false;
+  const bool is_qwen3 =
+      architectures != nullptr && *architectures == json::array({kRerankerArchitecture});
+  if (!is_qwen3) return false;
   CRIA_ASSIGN_OR_RETURN(const std::string name, fields.String("_name_or_path"));
   return Lower(FolderName(folder)).contains(kRerankerName) || Lower(name).contains(kRerankerName) ||
          TitleNamesIt(folder / "README.md");

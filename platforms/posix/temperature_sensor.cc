@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <system_error>
 
+#include "core/ascii.h"
 #include "posix/small_file.h"
 
 namespace cria::platform {
@@ -16,9 +17,7 @@ namespace {
 // Whether a thermal zone of this type is a sensor of the processor: "cpu-thermal" (Raspberry Pi),
 // "x86_pkg_temp", "bigcore0-thermal" (Rockchip), "cpu-1-2-usr" (Qualcomm), "CPU-therm" (Nvidia).
 bool IsOfProcessor(std::string type) {
-  std::ranges::transform(type, type.begin(), [](char letter) {
-    return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
-  });
+  std::ranges::transform(type, type.begin(), ToLower);
   return type.contains("cpu") || type.contains("core") || type.contains("pkg");
 }
 

@@ -29,7 +29,7 @@ class EngineSource final : public ServedSource {
     std::string prompt_folder;  // "": prompts are not kept.
     uint64_t max_prompt_bytes = 0;
     std::chrono::seconds prompt_writing_time{0};
-    // Both are called from any thread, and may be null.
+    // The two functions are called from any thread, and may be null.
     std::function<void(std::string_view sentence)> on_notice;
     std::function<void(const ServedModel& model)> on_loaded;
   };

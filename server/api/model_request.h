@@ -18,7 +18,7 @@ struct ModelRequest {
   bool has_prompt = false;
 };
 
-// Reads these fields of a JSON object, and takes no memory for others. Throws RequestError if the
+// Reads these fields of a JSON object, and keeps nothing of others. Throws RequestError if the
 // body is not JSON or one of them is malformed.
 ModelRequest ReadModelRequest(std::string_view body);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <mutex>
+#include <new>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -87,6 +88,16 @@ std::vector<std::vector<int32_t>> EncodeQuestions(const Engine& engine, RerankRe
   return questions;
 }
 
+// As RerankScore, but throws nothing: it is called on threads that run no job.
+Result<double> Score(Engine& engine, std::span<const int32_t> question,
+                     const std::atomic<bool>& gone) {
+  try {
+    return RerankScore(engine, question, &gone);
+  } catch (const std::bad_alloc&) {
+    return Fail(ErrorCode::kOutOfMemory, "there is too little memory to answer");
+  }
+}
+
 // Takes one question after another; threads that have no job help.
 std::vector<double> ScoreAll(Exchange& exchange, const std::vector<std::vector<int32_t>>& questions,
                              const std::atomic<bool>& gone) {
@@ -97,7 +108,7 @@ std::vector<double> ScoreAll(Exchange& exchange, const std::vector<std::vector<i
   exchange.state.work.Share([&] {
     const size_t i = next.fetch_add(1);
     if (i >= questions.size()) return false;
-    const Result<double> score = RerankScore(exchange.model().engine, questions[i], &gone);
+    const Result<double> score = Score(exchange.model().engine, questions[i], gone);
     if (score) {
       scores[i] = *score;
       return true;

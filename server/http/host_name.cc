@@ -2,20 +2,20 @@
 
 #include <algorithm>
 
+#include "core/ascii.h"
+
 namespace cria::server {
 namespace {
-
-char LowerCase(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 bool IsNameCharacter(char c) {
-  const char lower = LowerCase(c);
+  const char lower = ToLower(c);
   return IsDigit(c) || (lower >= 'a' && lower <= 'z') || c == '-' || c == '.' || c == '_';
 }
 
 bool IsAddressCharacter(char c) {
-  const char lower = LowerCase(c);
+  const char lower = ToLower(c);
   return IsDigit(c) || (lower >= 'a' && lower <= 'f') || c == ':' || c == '.';
 }
 
@@ -39,7 +39,7 @@ std::optional<std::string> HostOf(std::string_view authority) {
     return std::nullopt;
   }
   std::string result(host);
-  std::ranges::transform(result, result.begin(), LowerCase);
+  std::ranges::transform(result, result.begin(), ToLower);
   // "board.local." is the same host.
   if (result.size() > 1 && result.ends_with('.')) result.pop_back();
   return result;
@@ -55,7 +55,7 @@ std::optional<std::string_view> AuthorityOfOrigin(std::string_view origin) {
 }
 
 bool EqualsIgnoringCase(std::string_view one, std::string_view other) {
-  return std::ranges::equal(one, other, {}, LowerCase, LowerCase);
+  return std::ranges::equal(one, other, {}, ToLower, ToLower);
 }
 
 }  // namespace cria::server

@@ -71,7 +71,7 @@ class ModelStore {
     size_t index = 0;
     // How long the model stays after it; absent: as long as the options say.
     std::optional<Clock::duration> keep_alive;
-    const std::atomic<bool>* gone = nullptr;  // If it becomes true, nobody waits any more.
+    const std::atomic<bool>* gone = nullptr;  // Becomes true if the client goes away; may be null.
   };
 
   enum class State : uint8_t { kUnloaded, kLoading, kLoaded, kUnloading };
@@ -80,7 +80,8 @@ class ModelStore {
     size_t num_leases = 0;
     uint64_t num_loads = 0;          // So many times it was loaded since the beginning.
     Clock::duration load_time = {};  // What all of them took.
-    // When it is given up if nobody uses it then; absent: not loaded, or never.
+    // The time at which the model is given up if it is idle. Absent if the model is not loaded, or
+    // stays until another one needs its memory.
     std::optional<Clock::time_point> expiry;
     platform::MemoryUsage demand;  // While it is loaded.
     std::string error;             // Why it could not be loaded when it was last asked for.
@@ -103,7 +104,7 @@ class ModelStore {
   // The model if it is loaded, without waiting. It stays loaded during the lease, but its time goes
   // on.
   std::optional<Lease> Peek(size_t index);
-  // The model goes as soon as nobody uses it, unless somebody asks for it before.
+  // Gives up the model as soon as it is idle. A request that comes before that keeps it.
   void Unload(size_t index);
   // Gives up what has been idle for long enough. A thread of the store does that, too, if there are
   // several models.
@@ -131,10 +132,11 @@ class ModelStore {
   };
 
   Result<Lease> AcquireInTurn(Lock& lock, uint64_t ticket, const Request& request);
-  // Waits until `condition` holds. Fails with kCancelled if nobody waits any more.
+  // Waits until `condition` holds. Fails with kCancelled if the client has gone
+  // away or the store is closed.
   template <typename Condition>
   Status Await(Lock& lock, const Request& request, const Condition& condition);
-  // Both release the lock meanwhile; no other model changes then.
+  // Load and GiveUp release the lock meanwhile, and no other model changes then.
   Status Load(Lock& lock, Entry& entry);
   void GiveUp(Lock& lock, Entry& entry);
   // The idle model that was used least recently; null if there is none.

@@ -19,24 +19,6 @@
 namespace cria::jni {
 namespace {
 
-// Never destroyed, because threads may still be generating when the process ends.
-OpenHandles& Handles() {
-  static OpenHandles& handles = *new OpenHandles;
-  return handles;
-}
-
-std::shared_ptr<Model> FindModel(JNIEnv* env, jlong number) {
-  std::shared_ptr<Model> model = Handles().FindModel(number);
-  if (model == nullptr) ThrowFailure(env, CRIA_ERROR_USAGE, "the model is closed");
-  return model;
-}
-
-std::shared_ptr<Chat> FindChat(JNIEnv* env, jlong number) {
-  std::shared_ptr<Chat> chat = Handles().FindChat(number);
-  if (chat == nullptr) ThrowFailure(env, CRIA_ERROR_USAGE, "the chat, or its model, is closed");
-  return chat;
-}
-
 // The text that `write(text, capacity, bytes)` writes: first its length, then the text. Null with
 // an exception pending if that fails.
 template <typename Write>
@@ -330,24 +312,11 @@ jbyteArray RenderMessages(JNIEnv* env, jclass, jlong number, jobjectArray roles_
   });
 }
 
-jfloatArray ReadLogits(JNIEnv* env, jclass, jlong number, jbyteArray prompt, jboolean parse_special,
-                       jobject listener) {
-  return Guarded(env, [&]() -> jfloatArray {
-    const std::shared_ptr<Model> model = FindModel(env, number);
-    if (model == nullptr) return nullptr;
-    Utf8 text;
-    text.Read(env, prompt);
-    TextReceiver receiver(env, listener, *model, nullptr);
-    if (!receiver.is_usable()) return nullptr;
-    const cria_callbacks callbacks = receiver.callbacks();
-    return NewNumbers(env, [&](float* logits, size_t capacity, size_t* count) {
-      return cria_get_logits(model->handle, text.c_str(), text.size(), parse_special, &callbacks,
-                             logits, capacity, count);
-    });
-  });
-}
-
-jfloatArray Embed(JNIEnv* env, jclass, jlong number, jbyteArray given, jobject listener) {
+// Makes an array of the numbers that the library computes of a text: `read` has the parameters of
+// cria_embed.
+template <typename Read>
+jfloatArray ReadNumbers(JNIEnv* env, jlong number, jbyteArray given, jobject listener,
+                        const Read& read) {
   return Guarded(env, [&]() -> jfloatArray {
     const std::shared_ptr<Model> model = FindModel(env, number);
     if (model == nullptr) return nullptr;
@@ -356,11 +325,24 @@ jfloatArray Embed(JNIEnv* env, jclass, jlong number, jbyteArray given, jobject l
     TextReceiver receiver(env, listener, *model, nullptr);
     if (!receiver.is_usable()) return nullptr;
     const cria_callbacks callbacks = receiver.callbacks();
-    return NewNumbers(env, [&](float* embedding, size_t capacity, size_t* count) {
-      return cria_embed(model->handle, text.c_str(), text.size(), &callbacks, embedding, capacity,
-                        count);
+    return NewNumbers(env, [&](float* numbers, size_t capacity, size_t* count) {
+      return read(model->handle, text.c_str(), text.size(), &callbacks, numbers, capacity, count);
     });
   });
+}
+
+jfloatArray ReadLogits(JNIEnv* env, jclass, jlong number, jbyteArray prompt, jboolean parse_special,
+                       jobject listener) {
+  return ReadNumbers(env, number, prompt, listener,
+                     [&](cria_model* model, const char* text, size_t bytes,
+                         const cria_callbacks* callbacks, auto... numbers) {
+                       return cria_get_logits(model, text, bytes, parse_special, callbacks,
+                                              numbers...);
+                     });
+}
+
+jfloatArray Embed(JNIEnv* env, jclass, jlong number, jbyteArray text, jobject listener) {
+  return ReadNumbers(env, number, text, listener, cria_embed);
 }
 
 jfloatArray ReadChatLogits(JNIEnv* env, jclass, jlong number, jobject listener) {

@@ -3,6 +3,9 @@
 #include <utility>
 #include <vector>
 
+#include "cria/cria.h"
+#include "jni/java_values.h"
+
 namespace cria::jni {
 namespace {
 
@@ -67,6 +70,24 @@ void OpenHandles::CloseChat(jlong number) {
   chat->is_closed = true;
   // The chat's model may be generating for another chat, which must not stop.
   cria_chat_cancel(chat->handle);
+}
+
+// Never destroyed, because threads may still be generating when the process ends.
+OpenHandles& Handles() {
+  static OpenHandles& handles = *new OpenHandles;
+  return handles;
+}
+
+std::shared_ptr<Model> FindModel(JNIEnv* env, jlong number) {
+  std::shared_ptr<Model> model = Handles().FindModel(number);
+  if (model == nullptr) ThrowFailure(env, CRIA_ERROR_USAGE, "the model is closed");
+  return model;
+}
+
+std::shared_ptr<Chat> FindChat(JNIEnv* env, jlong number) {
+  std::shared_ptr<Chat> chat = Handles().FindChat(number);
+  if (chat == nullptr) ThrowFailure(env, CRIA_ERROR_USAGE, "the chat, or its model, is closed");
+  return chat;
 }
 
 }  // namespace cria::jni

@@ -75,4 +75,11 @@ class OpenHandles {
   jlong last_number_ = 0;
 };
 
+// The handles of this process.
+OpenHandles& Handles();
+
+// Null, with an exception pending, if the model or the chat is not open.
+std::shared_ptr<Model> FindModel(JNIEnv* env, jlong number);
+std::shared_ptr<Chat> FindChat(JNIEnv* env, jlong number);
+
 }  // namespace cria::jni

@@ -29,7 +29,7 @@ struct FakeMemory {
   uint64_t limit = 100;
   std::atomic<uint64_t> used = kProgramBytes;
   std::atomic<uint64_t> most = kProgramBytes;
-  std::vector<std::string> events;  // Written by whoever loads or gives up: one at a time.
+  std::vector<std::string> events;  // What is loaded and given up; one thread at a time writes.
 
   void Take(uint64_t bytes) {
     const uint64_t now = used += bytes;

@@ -1,4 +1,4 @@
-#include "cli/bench/parallel_sequences.h"
+#include "cli/parallel_sequences.h"
 
 #include <thread>
 #include <vector>
