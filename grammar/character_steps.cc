@@ -26,7 +26,7 @@ CharacterSteps::CharacterSteps(Automaton& automaton, std::span<State> path)
 
 Result<bool> CharacterSteps::FollowPlain() {
   for (size_t i = 1; i <= kMaxCharacters; ++i) {
-    if (i > 1 && states_[i - 1] == states_[i - 2]) {
+    if (i > 1 && (states_[i - 1] == states_[i - 2] || states_[i - 1] == Automaton::kDead)) {
       states_[i] = states_[i - 1];
       continue;
     }
@@ -36,7 +36,7 @@ Result<bool> CharacterSteps::FollowPlain() {
       CRIA_ASSIGN_OR_RETURN(const bool is_valid, Step(kWithin + 1, static_cast<uint8_t>(byte)));
       const State next = states_[kWithin + 1];
       if (byte == TokenTable::kFirstPlain) states_[i] = next;
-      if (!is_valid || next != states_[i] || next == Automaton::kDead) return false;
+      if (!is_valid || next != states_[i]) return false;
     }
   }
   return true;
@@ -58,6 +58,7 @@ Result<bool> CharacterSteps::WideDoTheSame() {
       {{{0xF4, 0xF4}, {0x80, 0x8F}, kLast, kLast}},
   });
   for (size_t i = 1; i <= kMaxCharacters; ++i) {
+    if (states_[i - 1] == Automaton::kDead) break;
     if (i > 1 && states_[i - 1] == states_[i - 2]) continue;
     const auto all_lead = [&](std::span<const ByteRange> ranges) {
       states_[kWithin] = states_[i - 1];
@@ -84,7 +85,7 @@ Result<bool> CharacterSteps::Step(size_t to, uint8_t byte) {
 
 Result<bool> CharacterSteps::AllLeadTo(State target, size_t from,
                                        std::span<const ByteRange> ranges) {
-  if (ranges.empty()) return states_[from] == target;
+  if (ranges.empty() || states_[from] == Automaton::kDead) return states_[from] == target;
   State last = Automaton::kUnknown;
   for (size_t byte = ranges[0].first; byte <= ranges[0].last; byte = next_class_[byte]) {
     CRIA_ASSIGN_OR_RETURN(bool agree, Step(from + 1, static_cast<uint8_t>(byte)));

@@ -25,7 +25,7 @@ class CharacterSteps {
   // states.
   CharacterSteps(Automaton& automaton, std::span<State> path);
 
-  // Whether all plain bytes (TokenTable::IsPlain) lead to the same state, which is not dead, after
+  // Whether all plain bytes (TokenTable::IsPlain) lead to the same state, which may be dead, after
   // each of kMaxCharacters.
   Result<bool> FollowPlain();
   // Whether all characters beyond ASCII lead to the same states as plain bytes. FollowPlain must

@@ -44,40 +44,59 @@ class TokenWalk {
 
  private:
   static constexpr size_t kStay = 256;
+  static constexpr size_t kMaxLength = TokenTable::kMaxCharacters;
 
   // Until after so many bytes.
   std::span<State> Path(size_t length) { return {path_.data(), path_.size() + length}; }
 
-  // Where it does not matter which characters a text has, allows all texts of a kind at once.
+  // Where it does not matter which characters a text has, only how many, the texts of a kind are
+  // not walked through.
   Status AllowTexts() {
     CharacterSteps steps(automaton_, path_);
     CRIA_ASSIGN_OR_RETURN(const bool plain, steps.FollowPlain());
     if (!plain) return {};
-    AllowAll(TokenTable::Kind::kPlain, steps);
+    AllowLengths(TokenTable::Kind::kPlain, steps);
     CRIA_ASSIGN_OR_RETURN(const bool wide, steps.WideDoTheSame());
-    if (wide) AllowAll(TokenTable::Kind::kWide, steps);
+    if (wide) AllowLengths(TokenTable::Kind::kWide, steps);
     return {};
   }
 
-  // Does nothing if some of the tokens are not allowed.
-  void AllowAll(TokenTable::Kind kind, const CharacterSteps& steps) {
-    uint32_t most = 0;
-    uint32_t least = Expressions::kNever;
-    for (uint32_t lengths = tokens_.lengths(kind); lengths != 0; lengths &= lengths - 1) {
-      const auto length = static_cast<size_t>(std::countr_zero(lengths));
-      const uint32_t rest = automaton_.rests()[steps.After(length)];
-      most = std::max(most, rest);
-      least = std::min(least, rest);
-    }
-    const auto tokens = tokens_.entries(kind);
-    if (most > max_rest_ || tokens.empty()) return;
+  void AllowLengths(TokenTable::Kind kind, const CharacterSteps& steps) {
     is_done_[static_cast<size_t>(kind)] = true;
-    mask_.max_rest = std::max(mask_.max_rest, most);
-    mask_.min_rest = std::min(mask_.min_rest, least);
+    std::array<bool, kMaxLength> is_allowed = {};
+    bool are_all = true;
+    bool are_none = true;
+    for (size_t i = 0; i < kMaxLength; ++i) {
+      const TokenTable::OfLength& tokens = tokens_.WithLength(kind, i + 1);
+      const uint32_t rest = automaton_.rests()[steps.After(i + 1)];
+      if (tokens.count == 0) continue;
+      is_allowed[i] = NoteRest(rest, tokens.last, tokens.count);
+      are_all &= is_allowed[i];
+      are_none &= !is_allowed[i];
+    }
+    if (are_all) {
+      const auto words = tokens_.words(kind);
+      for (size_t i = 0; i < words.size(); ++i) mask_.words[i] |= words[i];
+    } else if (!are_none) {
+      AddLengths(kind, is_allowed);
+    }
+  }
+
+  // For 64 tokens at once, each bit of their lengths chooses between the halves of what is allowed.
+  void AddLengths(TokenTable::Kind kind, const std::array<bool, kMaxLength>& is_allowed) {
+    std::array<uint64_t, kMaxLength> by_length;
+    for (size_t i = 0; i < kMaxLength; ++i) by_length[i] = is_allowed[i] ? ~uint64_t{0} : 0;
     const auto words = tokens_.words(kind);
-    for (size_t i = 0; i < words.size(); ++i) mask_.words[i] |= words[i];
-    mask_.count += static_cast<uint32_t>(tokens.size());
-    mask_.last = static_cast<int32_t>(tokens[0].id());
+    for (size_t i = 0; i < words.size(); ++i) {
+      std::array<uint64_t, kMaxLength> chosen = by_length;
+      for (size_t bit = 0; bit < TokenTable::kLengthBits; ++bit) {
+        const uint64_t is_set = tokens_.length_words(bit)[i];
+        for (size_t k = 0; k < (kMaxLength / 2) >> bit; ++k) {
+          chosen[k] = (chosen[2 * k] & ~is_set) | (chosen[2 * k + 1] & is_set);
+        }
+      }
+      mask_.words[i] |= words[i] & chosen[0];
+    }
   }
 
   Status Walk(std::span<const TokenTable::Entry> tokens) {
@@ -116,18 +135,23 @@ class TokenWalk {
         continue;
       }
       dead_from = SIZE_MAX;
-      Allow(entry.id(), automaton_.rests()[state]);
+      const uint32_t id = entry.id();
+      if (NoteRest(automaton_.rests()[state], static_cast<int32_t>(id), 1)) {
+        mask_.words[id / 64] |= uint64_t{1} << (id % 64);
+      }
     }
     return {};
   }
 
-  void Allow(uint32_t id, uint32_t rest) {
+  // Whether tokens are allowed after which the text can be ended with `rest` bytes. `last` is one
+  // of them.
+  bool NoteRest(uint32_t rest, int32_t last, uint32_t count) {
     mask_.min_rest = std::min(mask_.min_rest, rest);
-    if (rest > max_rest_) return;
+    if (rest > max_rest_) return false;
     mask_.max_rest = std::max(mask_.max_rest, rest);
-    mask_.words[id / 64] |= uint64_t{1} << (id % 64);
-    ++mask_.count;
-    mask_.last = static_cast<int32_t>(id);
+    mask_.count += count;
+    mask_.last = last;
+    return true;
   }
 
   // Byte by byte. The state at the end, or the first dead one.
@@ -197,8 +221,15 @@ Result<const TokenMasks::Mask*> TokenMasks::Find(Automaton& automaton, std::span
 
 Result<const TokenMasks::Mask*> TokenMasks::FindWithin(Automaton& automaton, std::span<State> path,
                                                        uint32_t max_rest) {
-  CRIA_RETURN_IF_ERROR(Compute(automaton, path, max_rest, masks_[0]));
-  return &masks_[0];
+  FollowCollections(automaton);
+  Mask& mask = masks_[0];
+  if (mask.owner == path.back() && limit_ == max_rest) return &mask;
+  mask.owner = Automaton::kDead;
+  CRIA_RETURN_IF_ERROR(Compute(automaton, path, max_rest, mask));
+  FollowCollections(automaton);
+  mask.owner = path.back();
+  limit_ = max_rest;
+  return &mask;
 }
 
 Status TokenMasks::Compute(Automaton& automaton, std::span<State> path, uint32_t max_rest,

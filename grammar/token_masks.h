@@ -41,7 +41,8 @@ class TokenMasks {
   // The mask of the last state of `path`. All of `path` is in use; behind it, there is room for
   // kRoom states.
   Result<const Mask*> Find(Automaton& automaton, std::span<State> path);
-  // Only tokens after which `max_rest` bytes can end the text. Valid until the next call.
+  // Only tokens after which `max_rest` bytes can end the text. Valid until the next call; asked
+  // again for the same, it costs nothing.
   Result<const Mask*> FindWithin(Automaton& automaton, std::span<State> path, uint32_t max_rest);
 
  private:
@@ -51,7 +52,8 @@ class TokenMasks {
   void FollowCollections(const Automaton& automaton);
 
   const TokenTable& tokens_;
-  std::array<Mask, kMaxMasks> masks_;  // The first one is not kept.
+  std::array<Mask, kMaxMasks> masks_;  // The first one is the last of FindWithin.
+  uint32_t limit_ = 0;                 // What FindWithin had as `max_rest`.
   size_t num_masks_ = 0;
   uint32_t num_uses_ = 0;
   size_t num_collections_ = 0;

@@ -48,16 +48,19 @@ size_t TokenTable::MemoryBytes(size_t vocab_size) {
   // The long own bytes of most vocabularies are less than a byte for each token.
   const size_t long_bytes = (vocab_size + 7) / 8 * 8;
   const size_t words_bytes = NumWordsOfIds(vocab_size) * sizeof(uint64_t);
-  return vocab_size * sizeof(Entry) + (kKinds.size() - 1) * words_bytes + long_bytes;
+  return vocab_size * sizeof(Entry) + (kKinds.size() - 1 + kLengthBits) * words_bytes + long_bytes;
 }
 
 TokenTable::TokenTable(std::span<std::byte> memory, size_t vocab_size, const TokenPieces& pieces)
     : vocab_size_(vocab_size), pieces_(pieces) {
   std::span<Entry> entries = TakeArray<Entry>(memory, vocab_size);
-  for (const Kind kind : {Kind::kPlain, Kind::kWide}) {
-    Of(kind).words = TakeArray<uint64_t>(memory, NumWordsOfIds(vocab_size));
-    std::ranges::fill(Of(kind).words, 0);
-  }
+  const auto take_words = [&] {
+    const auto words = TakeArray<uint64_t>(memory, NumWordsOfIds(vocab_size));
+    std::ranges::fill(words, 0);
+    return words;
+  };
+  for (const Kind kind : {Kind::kPlain, Kind::kWide}) Of(kind).words = take_words();
+  for (std::span<uint64_t>& words : length_words_) words = take_words();
   long_own_ = TakeArray<char>(memory, vocab_size);
   // Once to know how many there are of each kind, and once to put them into their places.
   std::array<size_t, kKinds.size()> counts = {};
@@ -74,14 +77,21 @@ TokenTable::TokenTable(std::span<std::byte> memory, size_t vocab_size, const Tok
     if (piece.empty()) continue;
     const Text text = Classify(piece);
     Order& order = Of(text.kind);
-    if (!order.words.empty()) {
-      order.words[id / 64] |= uint64_t{1} << (id % 64);
-      order.lengths |= uint32_t{1} << text.num_characters;
-    }
+    if (text.kind != Kind::kOther) AddLength(order, id, text.num_characters - 1);
     order.entries[--counts[static_cast<size_t>(text.kind)]].bits = SortingKey(piece, id);
     ++order.begins[static_cast<uint8_t>(piece[0]) + 1];
   }
   for (Order& order : orders_) Sort(order);
+}
+
+void TokenTable::AddLength(Order& order, size_t id, size_t length) {
+  const uint64_t bit = uint64_t{1} << (id % 64);
+  order.words[id / 64] |= bit;
+  for (size_t i = 0; i < kLengthBits; ++i) {
+    if (((length >> i) & 1) != 0) length_words_[i][id / 64] |= bit;
+  }
+  ++order.of_lengths[length].count;
+  order.of_lengths[length].last = static_cast<int32_t>(id);
 }
 
 void TokenTable::Sort(Order& order) {

@@ -33,14 +33,15 @@ class TokenTable {
   };
   static constexpr std::array<Kind, 3> kKinds = {Kind::kPlain, Kind::kWide, Kind::kOther};
   // Nearly all texts in vocabularies have fewer.
-  static constexpr size_t kMaxCharacters = 16;
+  static constexpr size_t kLengthBits = 4;
+  static constexpr size_t kMaxCharacters = size_t{1} << kLengthBits;
 
   static constexpr size_t kMaxTokens = size_t{1} << 24;
   // Longer tokens are never allowed.
   static constexpr size_t kMaxPieceBytes = 255;
   static constexpr size_t kInlineBytes = 3;
 
-  // 9 bytes and two bits for each token.
+  // 9 bytes and 6 bits for each token.
   static size_t MemoryBytes(size_t vocab_size);
 
   // `memory` must be aligned to 8 bytes and have MemoryBytes(vocab_size); the vocabulary has at
@@ -78,11 +79,19 @@ class TokenTable {
     const Order& order = Of(kind);
     return order.entries.subspan(order.begins[byte], order.begins[byte + 1] - order.begins[byte]);
   }
-  std::span<const Entry> entries(Kind kind) const { return Of(kind).entries; }
+  // The tokens of a kind that have the same number of characters.
+  struct OfLength {
+    uint32_t count = 0;
+    int32_t last = -1;  // One of them.
+  };
+  // For kPlain and kWide. The tokens with `num_characters`, from 1 to kMaxCharacters.
+  const OfLength& WithLength(Kind kind, size_t num_characters) const {
+    return Of(kind).of_lengths[num_characters - 1];
+  }
   // The tokens of this kind: bit id % 64 of word id / 64. Empty for kOther.
   std::span<const uint64_t> words(Kind kind) const { return Of(kind).words; }
-  // Bit n is set if a token of this kind has n characters. 0 for kOther.
-  uint32_t lengths(Kind kind) const { return Of(kind).lengths; }
+  // The tokens of kPlain and kWide whose number of characters, less 1, has this bit.
+  std::span<const uint64_t> length_words(size_t bit) const { return length_words_[bit]; }
   std::string_view Piece(int32_t id) const;
   size_t vocab_size() const { return vocab_size_; }
 
@@ -91,7 +100,7 @@ class TokenTable {
     std::span<Entry> entries;
     std::array<uint32_t, 257> begins = {};  // By the first byte.
     std::span<uint64_t> words;
-    uint32_t lengths = 0;
+    std::array<OfLength, kMaxCharacters> of_lengths;
   };
 
   // Where there is no room for more own bytes; the vocabulary has them, too.
@@ -99,6 +108,8 @@ class TokenTable {
 
   const Order& Of(Kind kind) const { return orders_[static_cast<size_t>(kind)]; }
   Order& Of(Kind kind) { return orders_[static_cast<size_t>(kind)]; }
+  // Notes that a token has `length` + 1 characters.
+  void AddLength(Order& order, size_t id, size_t length);
   void Sort(Order& order);
 
   size_t vocab_size_;
@@ -106,6 +117,7 @@ class TokenTable {
   std::span<char> long_own_;
   size_t num_long_own_ = 0;
   std::array<Order, kKinds.size()> orders_;
+  std::array<std::span<uint64_t>, kLengthBits> length_words_;
 };
 
 }  // namespace cria::grammar

@@ -2,9 +2,11 @@
 // file that cria-convert takes; without weights is enough. How long it takes to sort the
 // vocabulary, to read a constraint, and to decide which tokens may come next after the beginning of
 // a text: when all states are known but no mask is kept, and in `first_ms` when no state is. And
-// what a whole answer takes of which nothing is known before.
+// what the first tokens of an answer take of which nothing is known before, in processor time:
+// `answer` without a limit, `limited` where the last of them must end the text.
 
 #include <benchmark/benchmark.h>
+#include <time.h>
 
 #include <algorithm>
 #include <chrono>
@@ -65,7 +67,16 @@ constexpr Case kCases[] = {
     {"gbnf_lines", ConstraintKind::kGbnf, "root ::= (\"- \" [^\\n]+ \"\\n\")+", "- hay\n- g"},
 };
 
-constexpr std::string_view kCountedSchema = R"({
+// A constraint and a text that it allows, for AnswerSpeed.
+struct Answer {
+  const char* name;
+  ConstraintKind kind;
+  std::string_view source;
+  std::string_view text;
+};
+
+constexpr Answer kAnswers[] = {
+    {"counted", ConstraintKind::kJsonSchema, R"({
   "type": "object",
   "properties": {
     "title": {"type": "string", "minLength": 10},
@@ -74,11 +85,82 @@ constexpr std::string_view kCountedSchema = R"({
   },
   "required": ["title", "text", "keywords"],
   "additionalProperties": false
-})";
-constexpr std::string_view kCountedAnswer =
-    R"({"title": "The llama on the hill", "text": "A llama lived on a hill above the village, )"
-    R"(and every morning it looked down at the people who went to the market, until one day it )"
-    R"(followed them.", "keywords": ["llama", "village", "market"]})";
+})",
+     R"({"title": "The llama on the hill", "text": "A llama lived on a hill above the village, )"
+     R"(and every morning it looked down at the people who went to the market, until one day it )"
+     R"(followed them.", "keywords": ["llama", "village", "market"]})"},
+    {"long_minimum", ConstraintKind::kJsonSchema,
+     R"({"type": "object", "required": ["story"], "properties": {"story": {"type": "string",
+         "minLength": 400}}})",
+     R"({"story": "A llama lived on a hill above the village, and every morning it looked down at )"
+     R"(the people who went to the market, until one day it followed them. There were carrots and )"
+     R"(apples, and a man with a drum, and children who had never seen a llama before. It bought )"
+     R"(nothing, because it had no money, but it came home with a hat.)"},
+    {"short_strings", ConstraintKind::kJsonSchema,
+     R"({"type": "array", "items": {"type": "object", "required": ["id", "name", "note"],
+         "properties": {"id": {"type": "string", "minLength": 4, "maxLength": 6},
+                        "name": {"type": "string", "minLength": 2, "maxLength": 12},
+                        "note": {"type": "string", "maxLength": 30}},
+         "additionalProperties": false}})",
+     R"([{"id": "ab-12", "name": "Alpaca", "note": "Likes to stand in the rain."},)"
+     R"( {"id": "xy-993", "name": "Guanaco", "note": "Runs."},)"
+     R"( {"id": "q7-0", "name": "Vicuña", "note": "Has the finest wool of all."}])"},
+    {"patterns", ConstraintKind::kJsonSchema,
+     R"({"type": "object", "required": ["code", "slug", "mail", "born", "uuid", "name"],
+         "properties": {"code": {"type": "string", "pattern": "^[A-Z]{2}-[0-9]{4}$"},
+           "slug": {"type": "string", "pattern": "^[a-z0-9]+(-[a-z0-9]+)*$"},
+           "mail": {"type": "string", "format": "email"},
+           "born": {"type": "string", "format": "date-time"},
+           "uuid": {"type": "string", "format": "uuid"},
+           "name": {"type": "string", "pattern": "^\\p{L}{3,20}( \\p{L}{3,20})*$"}}})",
+     R"({"code": "AB-1234", "slug": "a-llama-on-a-hill", "mail": "llama@example.org",)"
+     R"( "born": "2019-04-01T10:20:30Z", "uuid": "123e4567-e89b-12d3-a456-426614174000",)"
+     R"( "name": "Lama Pacos Vicugna"})"},
+    {"nested", ConstraintKind::kJsonSchema,
+     R"({"$defs": {"animal": {"type": "object", "required": ["kind", "age", "weight"],
+           "properties": {"kind": {"enum": ["alpaca", "guanaco", "llama", "vicuña"]},
+             "age": {"type": "integer", "minimum": 0, "maximum": 40},
+             "weight": {"type": "number", "minimum": 0.5, "exclusiveMaximum": 300},
+             "young": {"type": "array", "items": {"$ref": "#/$defs/animal"}, "maxItems": 3}},
+           "additionalProperties": false}},
+         "type": "object", "properties": {"herd": {"type": "array", "minItems": 2,
+           "items": {"$ref": "#/$defs/animal"}}}, "required": ["herd"]})",
+     R"({"herd": [{"kind": "llama", "age": 12, "weight": 140.5, "young": [{"kind": "llama", )"
+     R"("age": 1, "weight": 42}]}, {"kind": "vicuña", "age": 3, "weight": 51.25}]})"},
+    {"additional", ConstraintKind::kJsonSchema,
+     R"({"type": "object", "properties": {"title": {"type": "string"}},
+         "patternProperties": {"^x-": {"type": "integer"}},
+         "additionalProperties": {"type": "string", "minLength": 5}})",
+     R"({"title": "Llamas", "x-count": 12, "food": "hay and grass", "home": "the high Andes", )"
+     R"("colour": "brown, white or black", "voice": "a soft hum", "x-age": 20})"},
+    {"any_json", ConstraintKind::kJson, "",
+     R"({"name": "Llama", "tags": ["wool", "hill", "Perú"], "size": {"height": 1.75, "weight": )"
+     R"(140}, "friendly": true, "owner": null, "text": "It hums, \"softly\", when it is tired."})"},
+    {"regex_words", ConstraintKind::kRegex, "(\\p{L}+[ ,.]+)*",
+     "A llama lived on a hill above the village, and every morning it looked down at the people "
+     "who went to the market, until one day it followed them. Vicuña y guanaco, dos primos. "},
+    {"regex_counted_words", ConstraintKind::kRegex, "(\\p{L}{1,12}[ ,.]{1,2}){3,40}",
+     "A llama lived on a hill above the village, and every morning it looked down at the people "
+     "who went to the market, until one day it followed them. "},
+    {"gbnf_list", ConstraintKind::kGbnf,
+     "root ::= item+\nitem ::= \"- \" [^\\r\\n\\x0b\\x0c\\x85\\u2028\\u2029]+ \"\\n\"\n",
+     "- hay and grass\n- a little salt\n- water from the well\n- carrots, if there are any\n"
+     "- leaves of the trees behind the house\n"},
+    {"gbnf_arithmetic", ConstraintKind::kGbnf,
+     "root  ::= (expr \"=\" ws term \"\\n\")+\nexpr  ::= term ([-+*/] term)*\n"
+     "term  ::= ident | num | \"(\" ws expr \")\" ws\nident ::= [a-z] [a-z0-9_]* ws\n"
+     "num   ::= [0-9]+ ws\nws    ::= [ \\t\\n]*\n",
+     "(alpha + 12) * beta_2 = result\n3 * (x - y) / (z + 4) = 17\nsum + total = whole\n"},
+    {"gbnf_letters", ConstraintKind::kGbnf,
+     "root ::= char+ ([ \\t\\n] char+)*\n"
+     "char ::= [a-zA-Z] | [0-9] | [!\"#$%&'()*+,-./:;<=>?@[\\\\\\]^_`{|}~]\n",
+     "A llama lived on a hill above the village, and every morning it looked down at the people "
+     "who went to the market, until one day it followed them."},
+    {"gbnf_japanese", ConstraintKind::kGbnf,
+     "root ::= jp+ ([ \\t\\n] jp+)*\njp ::= [ぁ-ゟ] | [ァ-ヿ] | [、-〾] | [一-鿿]\n",
+     "リャマは丘の上に住んでいました。毎朝、市場に行く人々を見ていました。ある日、ついて行きました"
+     "。"},
+};
 
 struct NamedVocabulary {
   OwnedVocabulary vocabulary;
@@ -164,34 +246,52 @@ void MaskSpeed(benchmark::State& state, NamedVocabulary& named, const Case& c) {
   state.counters["states"] = static_cast<double>(states.automaton.num_states());
 }
 
-// All that a matcher does for an answer when nothing is known of its constraint.
-void AnswerSpeed(benchmark::State& state, NamedVocabulary& named) {
-  const auto ids = named.tokenizer->Encode(kCountedAnswer, {.parse_special = false});
+// What this thread has computed, in microseconds.
+double ProcessorMicroseconds() {
+  timespec now = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) * 1e6 + static_cast<double>(now.tv_nsec) / 1e3;
+}
+
+// All that a matcher does for the first kAnswerTokens of an answer when nothing is known of its
+// constraint. If `is_limited`, no more tokens may come, so that many texts could not be ended.
+void AnswerSpeed(benchmark::State& state, NamedVocabulary& named, const Answer& answer,
+                 bool is_limited) {
+  constexpr size_t kAnswerTokens = 60;
+  auto ids = named.tokenizer->Encode(answer.text, {.parse_special = false});
   if (!ids) return state.SkipWithError(ids.error().message().c_str());
+  ids->resize(std::min(ids->size(), kAnswerTokens));
   std::vector<uint64_t> memory(grammar::Matcher::MemoryBytes(named.tokenizer->vocab_size()) / 8);
-  std::chrono::duration<double, std::micro> total = {};
-  std::chrono::duration<double, std::micro> longest = {};
+  double compiling = 0.0;
+  double tokens = 0.0;
+  double longest = 0.0;
   for (auto _ : state) {
+    double before = ProcessorMicroseconds();
     grammar::Matcher matcher(std::as_writable_bytes(std::span(memory)), *named.table);
-    const Status compiled =
-        matcher.Compile({.kind = ConstraintKind::kJsonSchema, .text = kCountedSchema});
+    const Status compiled = matcher.Compile({.kind = answer.kind, .text = answer.source});
     if (!compiled) return state.SkipWithError(compiled.error().message().c_str());
-    for (const int32_t id : *ids) {
-      const auto begin = std::chrono::steady_clock::now();
-      benchmark::DoNotOptimize(matcher.Allowed(SIZE_MAX));
-      const Status accepted = matcher.Accept(id);
+    double now = ProcessorMicroseconds();
+    compiling += now - before;
+    for (size_t i = 0; i < ids->size(); ++i) {
+      before = now;
+      const size_t remaining = is_limited ? kAnswerTokens - i : SIZE_MAX;
+      // A generator asks twice: whether there is a choice, and for the mask.
+      for (int asked = 0; asked < 2; ++asked) {
+        benchmark::DoNotOptimize(matcher.Allowed(remaining));
+      }
+      const Status accepted = matcher.Accept((*ids)[i]);
       if (!accepted) return state.SkipWithError(accepted.error().message().c_str());
       matcher.Commit();
-      const std::chrono::duration<double, std::micro> time =
-          std::chrono::steady_clock::now() - begin;
-      total += time;
-      longest = std::max(longest, time);
+      now = ProcessorMicroseconds();
+      tokens += now - before;
+      longest = std::max(longest, now - before);
     }
   }
   const auto num_answers = static_cast<double>(state.iterations());
   state.counters["tokens"] = static_cast<double>(ids->size());
-  state.counters["token_us"] = total.count() / num_answers / static_cast<double>(ids->size());
-  state.counters["longest_us"] = longest.count();
+  state.counters["compile_us"] = compiling / num_answers;
+  state.counters["token_us"] = tokens / num_answers / static_cast<double>(ids->size());
+  state.counters["longest_us"] = longest;
 }
 
 void ReadSpeed(benchmark::State& state, const Case& c) {
@@ -233,9 +333,16 @@ int Main(int argc, char** argv) {
     benchmark::RegisterBenchmark((name + "/table").c_str(), [&named](benchmark::State& state) {
       TableSpeed(state, named);
     })->Unit(benchmark::kMillisecond);
-    benchmark::RegisterBenchmark((name + "/answer").c_str(), [&named](benchmark::State& state) {
-      AnswerSpeed(state, named);
-    })->Unit(benchmark::kMillisecond);
+    for (const Answer& answer : kAnswers) {
+      for (const bool is_limited : {false, true}) {
+        benchmark::RegisterBenchmark(
+            (name + (is_limited ? "/limited/" : "/answer/") + answer.name).c_str(),
+            [&named, &answer, is_limited](benchmark::State& state) {
+              AnswerSpeed(state, named, answer, is_limited);
+            })
+            ->Unit(benchmark::kMillisecond);
+      }
+    }
     for (const Case& c : kCases) {
       benchmark::RegisterBenchmark(
           (name + "/mask/" + c.name).c_str(),

@@ -339,10 +339,14 @@ TEST(MatcherTest, StringsWithAnyNumberOfCharacters) {
       R"({"type": "string", "minLength": 30, "maxLength": 60})",
       R"({"type": "string", "maxLength": 3})",
       R"({"type": "string", "maxLength": 17})",
+      R"({"type": "string", "minLength": 7, "maxLength": 7})",
+      R"({"type": "string", "minLength": 300, "maxLength": 310})",
       R"({"type": "string", "pattern": "^[^a]*$"})",
       R"({"type": "string", "pattern": "^[a-zA-Z ~]*$"})",
       R"({"type": "string", "pattern": "^..(a|[^a]{3})*$"})",
       R"({"type": "string", "pattern": "^(.{4}|[^€].)*$"})",
+      R"({"type": "string", "pattern": "^([a-z]{2,5} ?){1,3}$"})",
+      R"({"type": "string", "pattern": "^(\\p{L}{1,4}[~ ]){2,9}$"})",
       R"({"type": "string", "pattern": "^[\\u0000-\\ud7ff]*$"})",
   });
   std::mt19937 random(19);

@@ -55,11 +55,20 @@ TEST(TokenTableTest, TextsOfFewCharactersAreApart) {
     const TestMatcher test({c.piece});
     for (const Kind kind : TokenTable::kKinds) {
       const bool is_kind = kind == c.kind;
-      EXPECT_EQ(test.table->entries(kind).size(), is_kind ? 1U : 0U) << c.piece;
-      const bool has_bits = is_kind && kind != Kind::kOther;
-      EXPECT_EQ(test.table->lengths(kind), has_bits ? 1U << c.num_characters : 0U) << c.piece;
+      EXPECT_EQ(test.table->Beginning(static_cast<uint8_t>(c.piece[0]), kind).size(),
+                is_kind ? 1U : 0U)
+          << c.piece;
+      for (size_t length = 1; length <= TokenTable::kMaxCharacters; ++length) {
+        const bool has_length = is_kind && length == c.num_characters;
+        EXPECT_EQ(test.table->WithLength(kind, length).count, has_length ? 1U : 0U) << c.piece;
+        EXPECT_EQ(test.table->WithLength(kind, length).last, has_length ? 0 : -1) << c.piece;
+      }
       if (kind == Kind::kOther) continue;
       EXPECT_EQ(test.table->words(kind)[0], is_kind ? 1U : 0U) << c.piece;
+    }
+    for (size_t bit = 0; bit < TokenTable::kLengthBits; ++bit) {
+      const uint64_t expected = c.kind == Kind::kOther ? 0 : (c.num_characters - 1) >> bit & 1;
+      EXPECT_EQ(test.table->length_words(bit)[0], expected) << c.piece;
     }
   }
 }
@@ -114,7 +123,12 @@ TEST(TokenTableTest, HasTheTokensInOrder) {
       for (const Kind kind : {Kind::kPlain, Kind::kWide}) {
         const bool is_one = (test.table->words(kind)[id / 64] >> (id % 64) & 1) != 0;
         EXPECT_EQ(is_one, is_text && kind_of(pieces[id]) == kind);
-        EXPECT_TRUE(!is_one || (test.table->lengths(kind) >> pieces[id].size() & 1) != 0);
+        if (!is_one) continue;
+        EXPECT_GT(test.table->WithLength(kind, pieces[id].size()).count, 0U);
+        for (size_t bit = 0; bit < TokenTable::kLengthBits; ++bit) {
+          EXPECT_EQ(test.table->length_words(bit)[id / 64] >> (id % 64) & 1,
+                    (pieces[id].size() - 1) >> bit & 1);
+        }
       }
     }
   }
