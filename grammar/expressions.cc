@@ -93,9 +93,11 @@ Node Expressions::Bytes(const ByteSet& set) {
     bits[i] = Find(NodeKind::kBits, parts[3 * i], parts[3 * i + 1], parts[3 * i + 2], 0);
   }
   if (!status_) return kNothing;
+  const size_t size = store_.size();
+  const Node node = Find(NodeKind::kBytes, bits[0], bits[1], bits[2], 0);
   // After Finish, all sets are unions and intersections of those that were there.
-  if (first_collected_ == 0) Classify(set);
-  return Find(NodeKind::kBytes, bits[0], bits[1], bits[2], 0);
+  if (first_collected_ == 0 && store_.size() != size) Classify(set);
+  return node;
 }
 
 uint32_t Expressions::BitsOf(Node bytes, size_t part) const {

@@ -1,23 +1,13 @@
 #include "grammar/token_table.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "core/arena.h"
 #include "core/utf8.h"
 
 namespace cria::grammar {
 namespace {
-
-// While sorting: above the id, the first bytes of the token, from the highest bits on.
-constexpr size_t kKeyBytes = 5;
-
-uint64_t SortingKey(std::string_view piece, size_t id) {
-  uint64_t key = 0;
-  for (size_t i = 0; i < kKeyBytes; ++i) {
-    key = (key << 8) | (i < piece.size() ? static_cast<uint8_t>(piece[i]) : 0);
-  }
-  return (key << 24) | id;
-}
 
 struct Text {
   TokenTable::Kind kind;
@@ -27,14 +17,14 @@ struct Text {
 Text Classify(std::string_view piece) {
   Text text = {TokenTable::Kind::kPlain, 0};
   while (!piece.empty() && text.num_characters < TokenTable::kMaxCharacters) {
-    const Utf8Character character = FirstUtf8Character(piece);
-    if (character.state != Utf8State::kValid) break;
-    if (character.size_bytes > 1) {
+    size_t size_bytes = 1;
+    if (!TokenTable::IsPlain(static_cast<uint8_t>(piece[0]))) {
+      const Utf8Character character = FirstUtf8Character(piece);
+      if (character.state != Utf8State::kValid || character.size_bytes == 1) break;
       text.kind = TokenTable::Kind::kWide;
-    } else if (!TokenTable::IsPlain(static_cast<uint8_t>(piece[0]))) {
-      break;
+      size_bytes = character.size_bytes;
     }
-    piece.remove_prefix(character.size_bytes);
+    piece.remove_prefix(size_bytes);
     ++text.num_characters;
   }
   return piece.empty() ? text : Text{TokenTable::Kind::kOther, 0};
@@ -62,26 +52,35 @@ TokenTable::TokenTable(std::span<std::byte> memory, size_t vocab_size, const Tok
   for (const Kind kind : {Kind::kPlain, Kind::kWide}) Of(kind).words = take_words();
   for (std::span<uint64_t>& words : length_words_) words = take_words();
   long_own_ = TakeArray<char>(memory, vocab_size);
-  // Once to know how many there are of each kind, and once to put them into their places.
+  // Until the own bytes need it, the memory has each token's kind and 1, or 0 if it is no text or
+  // has its place.
+  const std::span<char> kinds = long_own_;
   std::array<size_t, kKinds.size()> counts = {};
   for (size_t id = 0; id < vocab_size; ++id) {
     const std::string_view piece = Piece(static_cast<int32_t>(id));
-    if (!piece.empty()) ++counts[static_cast<size_t>(Classify(piece).kind)];
+    kinds[id] = 0;
+    if (piece.empty()) continue;
+    const Text text = Classify(piece);
+    if (text.kind != Kind::kOther) AddLength(Of(text.kind), id, text.num_characters - 1);
+    const auto kind = static_cast<size_t>(text.kind);
+    ++counts[kind];
+    kinds[id] = static_cast<char>(kind + 1);
   }
   for (size_t i = 0; i < counts.size(); ++i) {
     orders_[i].entries = entries.first(counts[i]);
     entries = entries.subspan(counts[i]);
   }
-  for (size_t id = vocab_size; id-- > 0;) {
-    const std::string_view piece = Piece(static_cast<int32_t>(id));
-    if (piece.empty()) continue;
-    const Text text = Classify(piece);
-    Order& order = Of(text.kind);
-    if (text.kind != Kind::kOther) AddLength(order, id, text.num_characters - 1);
-    order.entries[--counts[static_cast<size_t>(text.kind)]].bits = SortingKey(piece, id);
-    ++order.begins[static_cast<uint8_t>(piece[0]) + 1];
-  }
-  for (Order& order : orders_) Sort(order);
+  counts = {};
+  const auto place = [&](size_t id) {
+    if (id >= vocab_size || kinds[id] == 0) return;
+    const auto kind = static_cast<size_t>(kinds[id] - 1);
+    orders_[kind].entries[counts[kind]++].bits = id;
+    kinds[id] = 0;
+  };
+  for (const uint32_t id : pieces.sorted_ids) place(id);
+  const std::array<size_t, kKinds.size()> num_sorted = counts;
+  for (size_t id = 0; id < vocab_size; ++id) place(id);
+  for (size_t i = 0; i < orders_.size(); ++i) Finish(orders_[i], num_sorted[i]);
 }
 
 void TokenTable::AddLength(Order& order, size_t id, size_t length) {
@@ -94,22 +93,29 @@ void TokenTable::AddLength(Order& order, size_t id, size_t length) {
   order.of_lengths[length].last = static_cast<int32_t>(id);
 }
 
-void TokenTable::Sort(Order& order) {
-  for (size_t byte = 0; byte < 256; ++byte) order.begins[byte + 1] += order.begins[byte];
-  std::ranges::sort(order.entries, [this](Entry one, Entry other) {
-    const uint64_t key = one.bits >> 24;
-    const uint64_t other_key = other.bits >> 24;
-    if (key != other_key) return key < other_key;
+void TokenTable::Finish(Order& order, size_t num_sorted) {
+  const auto is_before = [this](Entry one, Entry other) {
     const std::string_view piece = Piece(static_cast<int32_t>(one.id()));
     const int compared = piece.compare(Piece(static_cast<int32_t>(other.id())));
     return compared != 0 ? compared < 0 : one.id() < other.id();
-  });
+  };
+  const std::span<Entry> unsorted = order.entries.subspan(num_sorted);
+  std::ranges::sort(unsorted, is_before);
+  // The largest of both go to the end of their common place, one after the other.
+  std::vector<Entry> others(unsorted.begin(), unsorted.end());
+  for (size_t end = order.entries.size(); !others.empty() && num_sorted > 0; --end) {
+    const bool is_other = is_before(order.entries[num_sorted - 1], others.back());
+    order.entries[end - 1] = is_other ? others.back() : order.entries[--num_sorted];
+    if (is_other) others.pop_back();
+  }
+  std::ranges::copy(others, order.entries.begin());
   std::string_view last;
   for (Entry& entry : order.entries) {
     const std::string_view piece = Piece(static_cast<int32_t>(entry.id()));
     const size_t shared =
         static_cast<size_t>(std::ranges::mismatch(piece, last).in1 - piece.begin());
     const std::string_view own = piece.substr(shared);
+    ++order.begins[static_cast<uint8_t>(piece[0]) + 1];
     entry.bits = entry.id() | (uint64_t{shared} << 24) | (uint64_t{own.size()} << 32);
     uint64_t last_bits = 0;
     if (own.size() <= kInlineBytes) {
@@ -126,6 +132,7 @@ void TokenTable::Sort(Order& order) {
     entry.bits |= last_bits << 40;
     last = piece;
   }
+  for (size_t byte = 0; byte < 256; ++byte) order.begins[byte + 1] += order.begins[byte];
 }
 
 std::string_view TokenTable::Piece(int32_t id) const {

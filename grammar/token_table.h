@@ -14,6 +14,9 @@ struct TokenPieces {
   // The bytes must stay where they are.
   std::string_view (*function)(const void* context, int32_t id);
   const void* context;
+  // Ids in the order of their bytes: the tokens that need not be sorted. The others come in any
+  // order.
+  std::span<const uint32_t> sorted_ids = {};
 
   std::string_view operator()(int32_t id) const { return function(context, id); }
 };
@@ -110,7 +113,8 @@ class TokenTable {
   Order& Of(Kind kind) { return orders_[static_cast<size_t>(kind)]; }
   // Notes that a token has `length` + 1 characters.
   void AddLength(Order& order, size_t id, size_t length);
-  void Sort(Order& order);
+  // `entries` begin with `num_sorted` ids in the order of their bytes; the others are sorted, too.
+  void Finish(Order& order, size_t num_sorted);
 
   size_t vocab_size_;
   TokenPieces pieces_;

@@ -16,6 +16,7 @@ struct TokenMask {
   bool may_end = false;
 
   uint64_t Word(size_t index) const;  // With the bits of `ends` as they hold.
+  bool Has(size_t id) const { return (Word(id / 64) >> (id % 64) & 1) != 0; }
   // Calls `use` with each id that may be chosen, from the lowest on.
   template <typename Use>
   void ForEach(size_t vocab_size, const Use& use) const;

@@ -61,7 +61,7 @@ ConstraintTokens::ConstraintTokens(platform::PageBlock memory, const Vocabulary&
                                    size_t vocab_size, size_t max_constraints)
     : vocab_size_(vocab_size),
       memory_(std::move(memory)),
-      table_(memory_.bytes(), vocab_size, {TextPiece, &vocabulary}),
+      table_(memory_.bytes(), vocab_size, {TextPiece, &vocabulary, vocabulary.sorted_ids}),
       num_left_(max_constraints) {}
 
 uint64_t Constraint::MemoryBytes(size_t vocab_size) {

@@ -26,9 +26,12 @@ uint64_t SecondNumber(uint64_t random) {
 // The most likely token that may be chosen, the lowest id of equals. Without a mask, its logit may
 // be no number.
 std::optional<size_t> MostLikely(std::span<const float> logits, const TokenMask* mask) {
-  if (mask == nullptr) return ops::ArgMax(logits.data(), logits.size());
+  const size_t most_likely = ops::ArgMax(logits.data(), logits.size());
+  if (mask == nullptr) return most_likely;
   std::optional<size_t> best;
   float largest = -std::numeric_limits<float>::infinity();
+  // In a constraint's strings, nearly always.
+  if (mask->Has(most_likely) && logits[most_likely] > largest) return most_likely;
   mask->ForEach(logits.size(), [&](size_t id) {
     if (!(logits[id] > largest)) return;
     largest = logits[id];

@@ -134,5 +134,37 @@ TEST(TokenTableTest, HasTheTokensInOrder) {
   }
 }
 
+TEST(TokenTableTest, SortedIdsChangeNothing) {
+  std::mt19937 random(2);
+  for (int i = 0; i < 100; ++i) {
+    const TestMatcher test(RandomVocabulary(random, 3));
+    // As in a model file, where texts that are sorted differ; and ids of other vocabularies.
+    const auto is_before = [&](uint32_t one, uint32_t other) {
+      return test.pieces[one] < test.pieces[other];
+    };
+    std::set<uint32_t, decltype(is_before)> sorted(is_before);
+    for (uint32_t id = 0; id < test.pieces.size(); ++id) {
+      if (i == 0 || random() % 8 != 0) sorted.insert(id);
+    }
+    std::vector<uint32_t> ids(sorted.begin(), sorted.end());
+    ids.push_back(static_cast<uint32_t>(test.pieces.size()));
+    const auto piece = [](const void* context, int32_t id) {
+      const auto& pieces = *static_cast<const std::vector<std::string>*>(context);
+      return std::string_view(pieces[static_cast<size_t>(id)]);
+    };
+    std::vector<uint64_t> memory(test.table_memory.size());
+    const TokenTable table(std::as_writable_bytes(std::span(memory)), test.pieces.size(),
+                           TokenPieces{piece, &test.pieces, ids});
+    for (const Kind kind : TokenTable::kKinds) {
+      for (unsigned byte = 0; byte < 256; ++byte) {
+        const auto entries = table.Beginning(static_cast<uint8_t>(byte), kind);
+        const auto expected = test.table->Beginning(static_cast<uint8_t>(byte), kind);
+        EXPECT_TRUE(std::ranges::equal(entries, expected, {}, &TokenTable::Entry::bits,
+                                       &TokenTable::Entry::bits));
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace cria::grammar
