@@ -150,7 +150,7 @@ constexpr Answer kAnswers[] = {
      "root  ::= (expr \"=\" ws term \"\\n\")+\nexpr  ::= term ([-+*/] term)*\n"
      "term  ::= ident | num | \"(\" ws expr \")\" ws\nident ::= [a-z] [a-z0-9_]* ws\n"
      "num   ::= [0-9]+ ws\nws    ::= [ \\t\\n]*\n",
-     "(alpha + 12) * beta_2 = result\n3 * (x - y) / (z + 4) = 17\nsum + total = whole\n"},
+     "(alpha +12) *beta_2 = result\n3 *(x -y) /(z +4) = 17\nsum +total = whole\n"},
     {"gbnf_letters", ConstraintKind::kGbnf,
      "root ::= char+ ([ \\t\\n] char+)*\n"
      "char ::= [a-zA-Z] | [0-9] | [!\"#$%&'()*+,-./:;<=>?@[\\\\\\]^_`{|}~]\n",
