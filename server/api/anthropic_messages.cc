@@ -5,8 +5,8 @@
 #include <string_view>
 #include <utility>
 
-#include "server/api/answer_job.h"
 #include "server/api/anthropic_request.h"
+#include "server/api/block_writer.h"
 #include "server/api/chat_prompt.h"
 #include "server/api/json_body.h"
 #include "server/api/paths.h"
@@ -31,54 +31,33 @@ Json UsageOf(size_t prompt_tokens, size_t cached_tokens, size_t completion_token
           {"output_tokens", completion_tokens}};
 }
 
-// The blocks of an answer come one after the other: reasoning, texts and calls.
-class MessageWriter : public AnswerWriter {
+class MessageWriter : public BlockWriter {
  public:
   MessageWriter(Exchange& exchange, Response& response)
-      : AnswerWriter(exchange, response),
+      : BlockWriter(exchange, response),
         head_({{"id", "msg_" + UniqueId(24)},
                {"type", "message"},
                {"role", "assistant"},
                {"model", exchange.model().name}}) {}
 
-  void BeginChoice(size_t /*index*/) override {}
-  void OnText(AnswerPart part, std::string_view text) override {
-    const bool is_answer = part == AnswerPart::kAnswer;
-    const char* const type = is_answer ? "text" : "thinking";
-    if (type_ != type) {
-      Json block = {{"type", type}, {type, ""}};
-      if (!is_answer) block["signature"] = "";
-      Begin(type, std::move(block));
-    }
-    Add(is_answer ? "text_delta" : "thinking_delta", type, text);
-  }
-  void OnCall(size_t /*index*/, const std::string& id, const std::string& name) override {
-    Begin("tool_use",
-          {{"type", "tool_use"}, {"id", id}, {"name", name}, {"input", Json::object()}});
-  }
-  void OnArguments(size_t /*index*/, std::string_view piece) override {
-    Add("input_json_delta", "partial_json", piece);
-  }
-  void OnToken(TokenLogProbability /*token*/) override {}
-  void Finish() override {}
-
  protected:
   const Json& head() const { return head_; }
-  bool has_block() const { return !type_.empty(); }
+  // The type of the block that goes on, and the name of its field with the text.
+  const char* text_type() const { return block() == Block::kText ? "text" : "thinking"; }
 
  private:
-  void Begin(std::string_view type, Json block) {
-    if (has_block()) EndBlock();
-    type_ = type;
+  void BeginText() final {
+    const std::string type = text_type();
+    Json block = {{"type", type}, {type, ""}};
+    if (type == "thinking") block["signature"] = "";
     BeginBlock(std::move(block));
   }
+  void BeginCall(const std::string& id, const std::string& name) final {
+    BeginBlock({{"type", "tool_use"}, {"id", id}, {"name", name}, {"input", Json::object()}});
+  }
   virtual void BeginBlock(Json block) = 0;
-  // A piece of the block's text: the type of the delta and its field.
-  virtual void Add(const char* delta, const char* field, std::string_view piece) = 0;
-  virtual void EndBlock() = 0;
 
   Json head_;
-  std::string type_;  // The last block's; "": there is none.
 };
 
 class WholeMessage final : public MessageWriter {
@@ -86,7 +65,7 @@ class WholeMessage final : public MessageWriter {
   using MessageWriter::MessageWriter;
 
   void EndChoice(const AnswerEnd& end) override {
-    if (has_block()) EndBlock();
+    EndLastBlock();
     TextAnswer text(response());
     text.Add("{" + TextAnswer::Members(head()) + R"(,"content":[)");
     text.Add(blocks_);
@@ -102,15 +81,12 @@ class WholeMessage final : public MessageWriter {
 
  private:
   void BeginBlock(Json block) override { block_ = std::move(block); }
-  void Add(const char* /*delta*/, const char* /*field*/, std::string_view piece) override {
-    text_ += piece;
-  }
+  void AddPiece(std::string_view piece) override { text_ += piece; }
   void EndBlock() override {
-    const std::string type = block_["type"];
-    if (type == "tool_use") {
+    if (block() == Block::kCall) {
       SetInput();
     } else {
-      block_[type] = std::move(text_);
+      block_[text_type()] = std::move(text_);
     }
     text_.clear();
     if (!blocks_.empty()) blocks_ += ',';
@@ -146,7 +122,7 @@ class StreamedMessage final : public MessageWriter {
   }
 
   void EndChoice(const AnswerEnd& end) override {
-    if (has_block()) EndBlock();
+    EndLastBlock();
     response().Stream(
         {{"type", "message_delta"},
          {"delta",
@@ -162,10 +138,12 @@ class StreamedMessage final : public MessageWriter {
     response().Stream(
         {{"type", "content_block_start"}, {"index", index_}, {"content_block", std::move(block)}});
   }
-  void Add(const char* delta, const char* field, std::string_view piece) override {
+  void AddPiece(std::string_view piece) override {
+    const std::string type = block() == Block::kCall ? "input_json" : text_type();
+    const std::string field = block() == Block::kCall ? "partial_json" : type;
     response().Stream({{"type", "content_block_delta"},
                        {"index", index_},
-                       {"delta", {{"type", delta}, {field, piece}}}});
+                       {"delta", {{"type", type + "_delta"}, {field, piece}}}});
   }
   void EndBlock() override {
     response().Stream({{"type", "content_block_stop"}, {"index", index_++}});

@@ -10,6 +10,7 @@
 
 #include "core/format.h"
 #include "server/api/chat_request.h"
+#include "server/api/conversation_builder.h"
 #include "server/api/json_bounds.h"
 #include "server/api/messages.h"
 #include "server/api/request_error.h"
@@ -46,7 +47,7 @@ class TurnReader {
                     Format("is \"{}\", but must be user or assistant", role));
       }
     }
-    return std::move(read_);
+    return turns_.Take();
   }
 
  private:
@@ -59,16 +60,8 @@ class TurnReader {
     return Fields(block, Format("{}[{}]", message.PathOf("content"), index));
   }
 
-  // Each result is a message.
-  void Push(ChatMessage message) {
-    if (read_.size() == kMaxMessages) {
-      RefuseField("messages", Format("has more than {} messages and results", kMaxMessages));
-    }
-    read_.push_back(std::move(message));
-  }
-
   void ReadUser(const Fields& message, const Json& content) {
-    if (content.is_string()) return Push({"user", content.get<std::string>()});
+    if (content.is_string()) return turns_.Add({"user", content.get<std::string>()});
     CheckList(message, content);
     std::string text;
     bool has_text = content.empty();
@@ -85,23 +78,20 @@ class TurnReader {
         RefuseBlock(block, type, "text or tool_result");
       }
     }
-    if (has_text) Push({"user", std::move(text)});
+    if (has_text) turns_.Add({"user", std::move(text)});
   }
 
   void ReadResult(const Fields& block) {
     const std::string id = block.RequiredString("tool_use_id");
     // Templates have no word for an error: the content says it.
     static_cast<void>(block.Bool("is_error"));
-    Json fields = {{"tool_call_id", id}};
-    const auto call = std::ranges::find(called_, id, &std::pair<std::string, std::string>::first);
-    if (call != called_.end()) fields["name"] = call->second;
-    Push({"tool", ReadContent(block, "content"), Written(fields)});
+    turns_.AddResult(id, ReadContent(block, "content"));
   }
 
   void ReadAssistant(const Fields& message, const Json& content) {
-    if (content.is_string()) return Push({"assistant", content.get<std::string>()});
+    if (content.is_string()) return turns_.Add({"assistant", content.get<std::string>()});
     CheckList(message, content);
-    ChatMessage answer = {.role = "assistant"};
+    std::string text;
     std::string reasoning;
     Json calls = Json::array();
     size_t index = 0;
@@ -109,7 +99,7 @@ class TurnReader {
       const Fields block = BlockOf(message, value, index++);
       const std::string type = block.RequiredString("type");
       if (type == "text") {
-        answer.content += block.RequiredString("text");
+        text += block.RequiredString("text");
       } else if (type == "thinking") {
         reasoning += block.RequiredString("thinking");
       } else if (type == "tool_use") {
@@ -118,27 +108,17 @@ class TurnReader {
         RefuseBlock(block, type, "text, thinking or tool_use");
       }
     }
-    Json fields = Json::object();
-    if (!calls.empty()) fields["tool_calls"] = std::move(calls);
-    if (!reasoning.empty()) fields["reasoning_content"] = std::move(reasoning);
-    if (!fields.empty()) answer.fields = Written(fields);
-    Push(std::move(answer));
+    turns_.AddAnswer(std::move(text), reasoning, std::move(calls));
   }
 
   Json ReadCall(const Fields& block) {
     std::string id = block.RequiredString("id");
     std::string name = block.RequiredString("name");
     const std::optional<Fields> input = block.Object("input");
-    Json call = {
-        {"id", id},
-        {"type", "function"},
-        {"function", {{"name", name}, {"arguments", input ? input->json() : Json::object()}}}};
-    called_.emplace_back(std::move(id), std::move(name));
-    return call;
+    return turns_.CallOf(std::move(id), std::move(name), input ? input->json() : Json::object());
   }
 
-  std::vector<ChatMessage> read_;
-  std::vector<std::pair<std::string, std::string>> called_;  // Ids and names of earlier calls.
+  ConversationBuilder turns_{"messages"};
 };
 
 void ReadToolChoice(ToolUse& use, const Fields& request) {

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cctype>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -24,20 +23,7 @@ class AnthropicPathsTest : public ApiTest {
     return Chat(question, max_tokens);
   }
 
-  struct Event {
-    std::string name;
-    Json data;
-  };
-  static std::vector<Event> EventsOf(const std::string& body) {
-    std::vector<Event> events;
-    std::istringstream lines(body);
-    for (std::string line; std::getline(lines, line);) {
-      if (line.starts_with("event: ")) events.push_back({line.substr(7), {}});
-      if (line.starts_with("data: ")) events.back().data = Json::parse(line.substr(6));
-    }
-    for (const Event& event : events) EXPECT_EQ(event.data["type"], event.name);
-    return events;
-  }
+  using Event = RecordedAnswer::Event;
 };
 
 TEST_F(AnthropicPathsTest, AnswersAsASessionAloneDoes) {
@@ -63,7 +49,7 @@ TEST_F(AnthropicPathsTest, StreamsTheSame) {
   request["stream"] = true;
   const auto answer = Post(kPath, request);
   EXPECT_EQ(answer->content_type, "text/event-stream");
-  const auto events = EventsOf(answer->body);
+  const auto events = answer->events();
   ASSERT_GE(events.size(), 7u);
   EXPECT_EQ(events[0].name, "message_start");
   const Json& message = events[0].data["message"];
@@ -139,7 +125,7 @@ TEST_F(AnthropicPathsTest, ToolsAreCalled) {
 
   request["stream"] = true;
   std::string arguments;
-  const auto events = EventsOf(Post(kPath, request)->body);
+  const auto events = Post(kPath, request)->events();
   ASSERT_GE(events.size(), 7u);
   EXPECT_EQ(events[2].data["content_block"]["type"], "tool_use");
   EXPECT_EQ(events[2].data["content_block"]["input"], Json::object());
@@ -206,7 +192,7 @@ TEST_F(AnthropicPathsTest, ReasoningIsABlockOfItsOwn) {
   EXPECT_EQ(json["content"][0]["type"], "thinking");
   EXPECT_NE(json["content"][0]["thinking"], "");
   request["stream"] = true;
-  const auto events = EventsOf(Post(kPath, request)->body);
+  const auto events = Post(kPath, request)->events();
   EXPECT_EQ(events[3].data["delta"]["type"], "thinking_delta");
   request["thinking"] = {{"type", "disabled"}};
   request["stream"] = false;

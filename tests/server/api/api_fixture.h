@@ -80,6 +80,22 @@ class RecordedAnswer final : public HttpAnswer {
     return values;
   }
 
+  struct Event {
+    std::string name;
+    Json data;
+  };
+  // The events of a stream that have names, which are the types of their values.
+  std::vector<Event> events() const {
+    std::vector<Event> events;
+    std::istringstream lines(body);
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with("event: ")) events.push_back({line.substr(7), {}});
+      if (line.starts_with("data: ")) events.back().data = Json::parse(line.substr(6));
+    }
+    for (const Event& event : events) EXPECT_EQ(event.data["type"], event.name);
+    return events;
+  }
+
   // Read after AwaitEnd.
   int status = 0;
   std::string content_type;
@@ -168,17 +184,18 @@ class ApiTest : public testing::Test {
 
   // A streamed answer that takes long; its first part has come.
   std::shared_ptr<RecordedAnswer> BeginLongAnswer() {
+    return BeginStream("/v1/chat/completions", Chat("Who?", 1900));
+  }
+  std::shared_ptr<RecordedAnswer> BeginStream(const std::string& path, Json request) {
     auto answer = std::make_shared<RecordedAnswer>();
     const auto has_begun = std::make_shared<std::atomic<bool>>(false);
     answer->on_write = [has_begun](RecordedAnswer&) {
       *has_begun = true;
       has_begun->notify_all();
     };
-    Json request = Chat("Who?", 1900);
     request["stream"] = true;
     request["ignore_eos"] = true;
-    api_.Handle({.method = "POST", .path = "/v1/chat/completions", .body = Written(request)},
-                answer);
+    api_.Handle({.method = "POST", .path = path, .body = Written(request)}, answer);
     has_begun->wait(false);
     return answer;
   }
