@@ -45,7 +45,8 @@ AnswerShape ShapeOfChoices(const Json& choices, std::string field) {
   return {ShapeKind::kRegex, std::move(pattern), std::move(field)};
 }
 
-AnswerShape ShapeOfResponseFormat(const Fields& format) {
+// `named` has the schema of the type json_schema.
+AnswerShape ShapeOfFormat(const Fields& format, const std::optional<Fields>& named) {
   const std::string type = format.RequiredString("type");
   if (type == "text") return {};
   if (type == "json_object") {
@@ -53,12 +54,11 @@ AnswerShape ShapeOfResponseFormat(const Fields& format) {
     if (const Json* const schema = format.Find("schema")) {
       return ShapeOfSchema(*schema, format.PathOf("schema"));
     }
-    return {ShapeKind::kJsonObject, "", "response_format"};
+    return {ShapeKind::kJsonObject, "", format.path()};
   }
   if (type != "json_schema") {
     RefuseField(format.PathOf("type"), R"(is not "text", "json_object" or "json_schema")");
   }
-  const std::optional<Fields> named = format.Object("json_schema");
   if (!named) RefuseField(format.PathOf("json_schema"), "is missing");
   const Json* const schema = named->Find("schema");
   if (schema == nullptr) RefuseField(named->PathOf("schema"), "is missing");
@@ -99,13 +99,8 @@ class AnswerFormat {
   AnswerShape shape_;
 };
 
-}  // namespace
-
-AnswerShape ReadAnswerFormat(const Fields& request) {
-  AnswerFormat format;
-  if (const auto fields = request.Object("response_format")) {
-    format.Add(ShapeOfResponseFormat(*fields));
-  }
+// What llama-server and vLLM add to all of OpenAI's requests.
+AnswerShape TakeWithAdditions(AnswerFormat format, const Fields& request) {
   if (const Json* const schema = request.Find("json_schema")) {
     format.Add(ShapeOfSchema(*schema, request.PathOf("json_schema")));
   }
@@ -119,6 +114,26 @@ AnswerShape ReadAnswerFormat(const Fields& request) {
     format.AddGuides(*outputs, "");
   }
   return format.Take();
+}
+
+}  // namespace
+
+AnswerShape ReadAnswerFormat(const Fields& request) {
+  AnswerFormat format;
+  if (const auto fields = request.Object("response_format")) {
+    format.Add(ShapeOfFormat(*fields, fields->Object("json_schema")));
+  }
+  return TakeWithAdditions(std::move(format), request);
+}
+
+AnswerShape ReadResponsesFormat(const Fields& request) {
+  AnswerFormat format;
+  if (const auto text = request.Object("text")) {
+    text->Unsupported("verbosity", {"medium"}, "is not supported unless it is \"medium\"");
+    // The schema is beside the type.
+    if (const auto fields = text->Object("format")) format.Add(ShapeOfFormat(*fields, fields));
+  }
+  return TakeWithAdditions(std::move(format), request);
 }
 
 }  // namespace cria::server

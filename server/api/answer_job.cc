@@ -115,6 +115,7 @@ void AddUsage(AnswerEnd& sum, const AnswerEnd& end) {
     sum.prompt_time += end.prompt_time;
   }
   sum.completion_tokens += end.completion_tokens;
+  sum.reasoning_tokens += end.reasoning_tokens;
   sum.completion_time += end.completion_time;
   sum.drafted_tokens += end.drafted_tokens;
   sum.accepted_tokens += end.accepted_tokens;

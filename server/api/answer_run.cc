@@ -72,6 +72,7 @@ AnswerEnd AnswerRun::Run() {
   const size_t max_tokens = setup_.options.max_tokens;
   const size_t num_tokens = text_.num_tokens();
   end.completion_tokens = max_tokens == 0 ? num_tokens : std::min(num_tokens, max_tokens);
+  end.reasoning_tokens = std::min(free_.num_reasoning_tokens(), end.completion_tokens);
   end.drafted_tokens = stats.drafted_tokens;
   end.accepted_tokens = stats.accepted_tokens;
   end.reason = ReasonOf(*reason);

@@ -20,17 +20,20 @@ namespace {
 constexpr Response::Style kOllamaStyle = Response::Style::kOllama;
 constexpr Response::Style kLlamaServerStyle = Response::Style::kLlamaServer;
 constexpr Response::Style kAnthropicStyle = Response::Style::kAnthropic;
+constexpr Response::Style kResponsesStyle = Response::Style::kResponses;
 
 constexpr ModelUse kNeeded = ModelUse::kNeeded;
 
-constexpr std::array<PathRoute, 36> kRoutes = {{
+constexpr std::array<PathRoute, 38> kRoutes = {{
     {"POST", "/v1/chat/completions", HandleOpenAiChat, kNeeded},
+    {"POST", "/v1/responses", HandleOpenAiResponses, kNeeded, kResponsesStyle},
     {"POST", "/v1/completions", HandleOpenAiCompletions, kNeeded},
     {"POST", "/v1/embeddings", HandleOpenAiEmbeddings, kNeeded},
     {"GET", "/v1/models", HandleOpenAiModels},
     {"GET", "/v1/models/*", HandleOpenAiModel},
     // llama-server has these paths without /v1.
     {"POST", "/chat/completions", HandleOpenAiChat, kNeeded},
+    {"POST", "/responses", HandleOpenAiResponses, kNeeded, kResponsesStyle},
     {"POST", "/embeddings", HandleOpenAiEmbeddings, kNeeded},
     {"GET", "/models", HandleOpenAiModels},
     {"POST", "/models/load", HandleLoadModel, kNeeded},
@@ -63,14 +66,14 @@ constexpr std::array<PathRoute, 36> kRoutes = {{
     {"GET", "/api/version", HandleOllamaVersion, ModelUse::kNone, kOllamaStyle},
 }};
 
-// Paths that other servers have, and what is said of them.
+// Paths that other servers have, whose last part may be '*', and what is said of them.
 struct MissingPath {
   const char* path;
   const char* sentence;
 };
 constexpr std::array<MissingPath, 3> kMissingPaths = {{
     {"/embedding", "this server has /v1/embeddings"},
-    {"/v1/responses", "this server has /v1/chat/completions"},
+    {"/v1/responses/*", "this server stores no responses"},
     {"/api/pull", "this server has the models that it was started with"},
 }};
 
@@ -103,7 +106,9 @@ Response::Style StyleOfErrors(std::string_view path) {
 // 501, which other servers send for some of these, would make clients try again.
 [[noreturn]] void ThrowNotFound(std::string_view path) {
   std::string sentence = Format("there is no {}", path);
-  const auto known = std::ranges::find(kMissingPaths, path, &MissingPath::path);
+  std::string rest;
+  const auto known = std::ranges::find_if(
+      kMissingPaths, [&](const MissingPath& missing) { return Matches(missing.path, path, rest); });
   if (known != kMissingPaths.end()) sentence += Format(": {}", known->sentence);
   throw RequestError(404, std::move(sentence), "", "not_found");
 }

@@ -41,6 +41,17 @@ void CheckContinues(const ChatMessage& last, const std::string& path) {
   }
 }
 
+void ReadTemplateVariables(const Fields& request, ChatRequest& read) {
+  const auto variables = request.Object("chat_template_kwargs");
+  if (!variables) return;
+  if (CountValues(variables->json()) > kMaxVariableValues) {
+    RefuseField("chat_template_kwargs", Format("has more than {} values", kMaxVariableValues));
+  }
+  read.template_variables = variables->json();
+  // The request's own tools are the template's.
+  if (!read.tools.definitions.empty()) read.template_variables.erase("tools");
+}
+
 ChatRequest ReadOpenAiChat(const Fields& request) {
   RefuseUnsupportedInChat(request);
   static_cast<void>(request.String("model"));
@@ -56,14 +67,7 @@ ChatRequest ReadOpenAiChat(const Fields& request) {
   ReadLogProbabilities(request, read.options);
   ReadNumProbabilities(request, read.options);
   read.tools = ReadTools(request);
-  if (const auto variables = request.Object("chat_template_kwargs")) {
-    if (CountValues(variables->json()) > kMaxVariableValues) {
-      RefuseField("chat_template_kwargs", Format("has more than {} values", kMaxVariableValues));
-    }
-    read.template_variables = variables->json();
-    // The request's own tools are the template's.
-    if (!read.tools.definitions.empty()) read.template_variables.erase("tools");
-  }
+  ReadTemplateVariables(request, read);
   return read;
 }
 

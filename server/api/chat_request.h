@@ -11,6 +11,9 @@ namespace cria::server {
 ChatRequest ReadOpenAiChat(const Fields& request);
 ChatRequest ReadOpenAiChat(const Engine& engine, const Fields& request);
 
+// vLLM's `chat_template_kwargs`: variables of the template. The tools must have been read.
+void ReadTemplateVariables(const Fields& request, ChatRequest& read);
+
 // Throws RequestError if the last message, which `path` names, is not the beginning of an answer.
 void CheckContinues(const ChatMessage& last, const std::string& path);
 

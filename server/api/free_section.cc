@@ -59,7 +59,8 @@ void FreeSection::TakeToken(TokenLogProbability token) {
 }
 
 void FreeSection::CountToken() {
-  if (is_in_reasoning()) ++num_reasoning_tokens_;
+  const bool is_in_channel = channels_ && channels_->is_in_reasoning();
+  if (is_in_reasoning() || is_in_channel) ++num_reasoning_tokens_;
 }
 
 bool FreeSection::is_over_budget() const {

@@ -34,6 +34,8 @@ class FreeSection final : public AnswerSection {
   // Sections that begin from now on have no reasoning.
   void EndReasoning() { has_ended_reasoning_ = true; }
   bool is_in_reasoning() const { return filter_ && filter_->is_in_reasoning(); }
+  // How many tokens of reasoning all free sections had.
+  size_t num_reasoning_tokens() const { return num_reasoning_tokens_; }
   // Whether the model has opened a call, behind which others write its name.
   bool is_opened() const {
     return finder_ && finder_->is_found() && finder_->found().is_before_name;

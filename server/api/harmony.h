@@ -33,6 +33,8 @@ class HarmonyText {
   void Append(std::string_view text);
   // Passes on what was held back, after the last piece.
   void Flush();
+  // Whether the text that comes next is reasoning.
+  bool is_in_reasoning() const { return !is_in_header_ && part_ == AnswerPart::kReasoning; }
 
  private:
   void TakeByte(char byte);

@@ -15,6 +15,7 @@ struct PathRoute {
 
 // OpenAI's.
 void HandleOpenAiChat(Exchange& exchange);
+void HandleOpenAiResponses(Exchange& exchange);
 void HandleOpenAiCompletions(Exchange& exchange);
 void HandleOpenAiEmbeddings(Exchange& exchange);
 void HandleOpenAiModels(Exchange& exchange);

@@ -81,6 +81,14 @@ std::string ErrorBody(const RequestError& error) {
                     {"code", OrNull(error.code())}}}});
 }
 
+std::string ResponsesErrorEvent(const RequestError& error, size_t sequence_number) {
+  return Written({{"type", "error"},
+                  {"sequence_number", sequence_number},
+                  {"code", OrNull(error.code())},
+                  {"message", error.message()},
+                  {"param", OrNull(error.param())}});
+}
+
 std::string AnthropicErrorBody(const RequestError& error) {
   return Written(
       {{"type", "error"},

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <exception>
 #include <string>
 #include <utility>
@@ -49,6 +50,8 @@ inline void ThrowIfError(const Status& status, std::string param = "") {
 
 // OpenAI's error object, as JSON.
 std::string ErrorBody(const RequestError& error);
+// The event of a response's stream that has failed.
+std::string ResponsesErrorEvent(const RequestError& error, size_t sequence_number);
 // Ollama's.
 std::string OllamaErrorBody(const RequestError& error);
 // Anthropic's.

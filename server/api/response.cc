@@ -58,7 +58,8 @@ void Response::Stream(const Json& value) {
                  headers);
     state_ = State::kStreaming;
   }
-  WriteValue(Written(value), style_ == Style::kAnthropic ? value.value("type", "") : "");
+  WriteValue(Written(value), has_event_names() ? value.value("type", "") : "");
+  ++num_values_;
 }
 
 void Response::EndStream() {
@@ -76,6 +77,9 @@ std::string Response::ErrorText(const RequestError& error) const {
     case Style::kOpenAi:
     case Style::kLlamaServer:
       break;
+    case Style::kResponses:
+      if (state_ == State::kStreaming) return ResponsesErrorEvent(error, num_values_);
+      break;
   }
   return ErrorBody(error);
 }
@@ -92,7 +96,7 @@ void Response::Fail(const RequestError& error, std::string_view allowed) {
       break;
     }
     case State::kStreaming:
-      WriteValue(body, style_ == Style::kAnthropic ? "error" : "");
+      WriteValue(body, has_event_names() ? "error" : "");
       http_->End();
       break;
     case State::kText:  // The client sees that it ends early.

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -26,6 +27,7 @@ class Response {
     kOllama,       // Streams have a JSON value on each line.
     kLlamaServer,  // Server-sent events, of which the last one is the whole answer.
     kAnthropic,    // Streams are server-sent events with the names that are their `type`.
+    kResponses,    // The same, with errors in OpenAI's form.
   };
 
   Response(std::shared_ptr<HttpAnswer> http, Style style) : http_(std::move(http)), style_(style) {}
@@ -48,6 +50,8 @@ class Response {
   bool is_gone() const;
   const std::atomic<bool>& gone() const { return http_->gone(); }
   bool has_begun() const { return state_ != State::kNew; }
+  // How many values of a stream were sent.
+  size_t num_values() const { return num_values_; }
 
   // Waits until no other large request is read. EndTurn lets the next one go on. Both are called on
   // the thread that answers.
@@ -62,10 +66,14 @@ class Response {
   // `event` is the name of a server-sent event; "": it has none.
   void WriteValue(const std::string& value, std::string_view event = "");
   std::string ErrorText(const RequestError& error) const;
+  bool has_event_names() const {
+    return style_ == Style::kAnthropic || style_ == Style::kResponses;
+  }
 
   std::shared_ptr<HttpAnswer> http_;
   Style style_;
   State state_ = State::kNew;
+  size_t num_values_ = 0;
   bool is_stuck_ = false;  // Write has failed.
   std::unique_lock<std::mutex> turn_;
   std::chrono::steady_clock::time_point text_begin_;

@@ -20,15 +20,25 @@ bool IsToolName(std::string_view name) {
          std::ranges::all_of(name, IsToolNameCharacter);
 }
 
-Tool ReadTool(const Json& definition, const std::string& path) {
-  const Fields fields(definition, path);
-  if (fields.String("type").value_or("function") != "function") {
-    RefuseField(fields.PathOf("type"), "is not \"function\", the only type that is supported",
+// The object that has a function's name. Refuses other types of tools.
+Fields FunctionOf(const Fields& tool, ToolForm form) {
+  const std::string type = tool.String("type").value_or("function");
+  if (type != "function") {
+    RefuseField(tool.PathOf("type"), Format("is \"{}\", but only \"function\" is supported", type),
                 "unsupported_parameter");
   }
-  const std::optional<Fields> function = fields.Object("function");
-  if (!function) RefuseField(fields.PathOf("function"), "is missing");
-  return ReadFunction(*function, "parameters");
+  if (form == ToolForm::kFlat) return tool;
+  const std::optional<Fields> function = tool.Object("function");
+  if (!function) RefuseField(tool.PathOf("function"), "is missing");
+  return *function;
+}
+
+// A tool as chat templates know it.
+Json NestedDefinition(const Json& tool, ToolForm form) {
+  if (form == ToolForm::kNested) return tool;
+  Json function = tool;
+  function.erase("type");
+  return {{"type", "function"}, {"function", std::move(function)}};
 }
 
 void CheckIsTool(const ToolUse& use, const std::string& name, const std::string& path) {
@@ -38,14 +48,10 @@ void CheckIsTool(const ToolUse& use, const std::string& name, const std::string&
 }
 
 // The name in {"type": "function", "function": {"name": …}}; it is one of the tools.
-std::string ChosenName(const ToolUse& use, const Fields& choice) {
-  if (choice.String("type").value_or("function") != "function") {
-    RefuseField(choice.PathOf("type"), "is not \"function\"", "unsupported_parameter");
-  }
-  const std::optional<Fields> function = choice.Object("function");
-  if (!function) RefuseField(choice.PathOf("function"), "is missing");
-  const std::string name = function->RequiredString("name");
-  CheckIsTool(use, name, function->PathOf("name"));
+std::string ChosenName(const ToolUse& use, const Fields& choice, ToolForm form) {
+  const Fields function = FunctionOf(choice, form);
+  const std::string name = function.RequiredString("name");
+  CheckIsTool(use, name, function.PathOf("name"));
   return name;
 }
 
@@ -56,8 +62,9 @@ void KeepTools(ToolUse& use, const std::vector<std::string>& names) {
 }
 
 // Reads {"mode": "auto" or "required", "tools": […]}.
-void AllowTools(ToolUse& use, const Fields& choice) {
-  const std::optional<Fields> allowed = choice.Object("allowed_tools");
+void AllowTools(ToolUse& use, const Fields& choice, ToolForm form) {
+  const std::optional<Fields> allowed =
+      form == ToolForm::kFlat ? choice : choice.Object("allowed_tools");
   if (!allowed) RefuseField(choice.PathOf("allowed_tools"), "is missing");
   const std::string mode = allowed->RequiredString("mode");
   if (mode != "auto" && mode != "required") {
@@ -69,26 +76,28 @@ void AllowTools(ToolUse& use, const Fields& choice) {
   names.reserve(list->size());
   for (const Json& tool : *list) {
     const std::string path = Format("{}[{}]", allowed->PathOf("tools"), names.size());
-    names.push_back(ChosenName(use, Fields(tool, path)));
+    names.push_back(ChosenName(use, Fields(tool, path), form));
   }
   KeepTools(use, names);
   if (mode == "required") use.choice = ToolUse::Choice::kRequired;
 }
 
-void ChooseTools(ToolUse& use, const Fields& choice) {
+void ChooseTools(ToolUse& use, const Fields& choice, ToolForm form) {
   if (choice.String("type").value_or("function") == "allowed_tools") {
-    return AllowTools(use, choice);
+    return AllowTools(use, choice, form);
   }
-  KeepTools(use, {ChosenName(use, choice)});
+  KeepTools(use, {ChosenName(use, choice, form)});
   use.choice = ToolUse::Choice::kRequired;
   use.is_parallel = false;
 }
 
-void ReadChoice(ToolUse& use, const Fields& request) {
+void ReadChoice(ToolUse& use, const Fields& request, ToolForm form) {
   const Json* const choice = request.Find("tool_choice");
   use.choice = use.tools.empty() ? ToolUse::Choice::kNone : ToolUse::Choice::kAuto;
   if (choice == nullptr) return;
-  if (choice->is_object()) return ChooseTools(use, Fields(*choice, request.PathOf("tool_choice")));
+  if (choice->is_object()) {
+    return ChooseTools(use, Fields(*choice, request.PathOf("tool_choice")), form);
+  }
   const std::string name = choice->is_string() ? choice->get<std::string>() : std::string();
   if (name == "none") {
     use.choice = ToolUse::Choice::kNone;
@@ -156,16 +165,18 @@ void ForgetUnusedTools(ToolUse& use) {
   if (use.choice == ToolUse::Choice::kNone) use.definitions.clear();
 }
 
-ToolUse ReadTools(const Fields& request) {
+ToolUse ReadTools(const Fields& request, ToolForm form) {
   ToolUse use;
   use.is_parallel = request.Bool("parallel_tool_calls").value_or(true);
   if (const Json* const tools = request.List("tools")) {
     for (const Json& definition : *tools) {
-      const std::string path = Format("tools[{}]", use.tools.size());
-      AddTool(use, ReadTool(definition, path), definition, path + ".function.name");
+      const Fields tool(definition, Format("tools[{}]", use.tools.size()));
+      const Fields function = FunctionOf(tool, form);
+      AddTool(use, ReadFunction(function, "parameters"), NestedDefinition(definition, form),
+              function.PathOf("name"));
     }
   }
-  ReadChoice(use, request);
+  ReadChoice(use, request, form);
   ForgetUnusedTools(use);
   return use;
 }

@@ -35,8 +35,14 @@ inline constexpr const char* kAnyObjectSchema = R"({"type":"object"})";
 // Whether the name of a tool may have the character.
 bool IsToolNameCharacter(char c);
 
+// Where a function's name and schema are.
+enum class ToolForm : uint8_t {
+  kNested,  // In an object `function`, as chat completions and ollama have them.
+  kFlat,    // Beside `type`, as responses have them.
+};
+
 // Reads OpenAI's `tools`, `tool_choice` and `parallel_tool_calls`; ollama has only the first.
-ToolUse ReadTools(const Fields& request);
+ToolUse ReadTools(const Fields& request, ToolForm form = ToolForm::kNested);
 
 // What other APIs' tools are read with, too. Reads a function's name, description and `strict`; its
 // schema is the field `schema_name`.

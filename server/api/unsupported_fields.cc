@@ -90,7 +90,7 @@ constexpr UnsupportedField kChatFields[] = {
     {"web_search_options"},
     {"verbosity", R"(["medium"])"},
     {"reasoning_format", R"(["auto", "deepseek"])",
-     "is not supported: reasoning is always in reasoning_content"},
+     "is not supported: reasoning is always apart from the answer"},
     {"include_reasoning", "[true]"},
     {"parse_tool_calls", "[true]"},
     {"add_special_tokens", "[false]"},
@@ -98,6 +98,39 @@ constexpr UnsupportedField kChatFields[] = {
     {"documents", "[[]]"},
     {"echo", "[false]"},
     {"suffix", R"([""])"},
+};
+
+constexpr const char* kNothingIsStored =
+    "is not supported: this server stores no conversations; send all items in input";
+constexpr const char* kUseMaxOutputTokens = "is not supported; use max_output_tokens";
+
+constexpr UnsupportedField kResponsesFields[] = {
+    {"previous_response_id", "[]", kNothingIsStored},
+    {"conversation", "[]", kNothingIsStored},
+    {"prompt", "[]", "is not supported: this server stores no prompts"},
+    {"background", "[false]", "is not supported unless it is false"},
+    {"context_management", "[[]]"},
+    {"truncation", R"(["disabled"])", "is not supported unless it is \"disabled\""},
+    {"moderation"},
+    {"messages", "[]", "is not supported; use input"},
+    {"response_format", "[]", "is not supported; use text.format"},
+    {"logprobs", "[false]",
+     "is not supported; include has \"message.output_text.logprobs\" for it"},
+    {"n", "[1]", "is not supported unless it is 1"},
+    {"max_tokens", "[]", kUseMaxOutputTokens},
+    {"max_completion_tokens", "[]", kUseMaxOutputTokens},
+    {"n_predict", "[]", kUseMaxOutputTokens},
+    {"n_probs", "[0]", "is not supported; use top_logprobs"},
+    {"continue_final_message", "[false]"},
+    {"add_generation_prompt", "[true]"},
+};
+
+constexpr UnsupportedField kReasoningFields[] = {
+    {"summary", R"(["auto"])", "is not supported unless it is \"auto\": reasoning is sent whole"},
+    {"generate_summary", R"(["auto"])",
+     "is not supported unless it is \"auto\": reasoning is sent whole"},
+    {"context", R"(["auto"])", "is not supported unless it is \"auto\""},
+    {"mode", R"(["standard"])", "is not supported unless it is \"standard\""},
 };
 
 constexpr UnsupportedField kCompletionFields[] = {
@@ -171,6 +204,12 @@ void RefuseUnsupportedSampling(const Fields& fields) { Refuse(fields, kSamplingF
 void RefuseUnsupportedInChat(const Fields& request) {
   Refuse(request, kChatFields);
   RefuseUnsupportedInOpenAi(request);
+}
+
+void RefuseUnsupportedInResponses(const Fields& request) {
+  Refuse(request, kResponsesFields);
+  RefuseUnsupportedInChat(request);
+  if (const auto reasoning = request.Object("reasoning")) Refuse(*reasoning, kReasoningFields);
 }
 
 void RefuseUnsupportedInCompletions(const Fields& request) {

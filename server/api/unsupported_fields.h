@@ -12,6 +12,7 @@ namespace cria::server {
 void RefuseUnsupportedSampling(const Fields& fields);
 // Fields of OpenAI's requests, with the additions of llama-server and vLLM.
 void RefuseUnsupportedInChat(const Fields& request);
+void RefuseUnsupportedInResponses(const Fields& request);
 void RefuseUnsupportedInCompletions(const Fields& request);
 void RefuseUnsupportedInEmbeddings(const Fields& request);
 // Fields of Jina's and Cohere's requests to rank documents.

@@ -17,8 +17,10 @@
 #include "server/api/chat_request.h"
 #include "server/api/harmony.h"
 #include "server/api/messages.h"
+#include "server/api/model_request.h"
 #include "server/api/prompts.h"
 #include "server/api/request_error.h"
+#include "server/api/responses_request.h"
 #include "server/api/sampling_fields.h"
 #include "server/api/tool_format.h"
 
@@ -33,12 +35,8 @@ ToolUse FuzzTools() {
   return use;
 }
 
-void ReadChat(std::string_view body) {
-  const Json json = ReadBody(body);
-  const Fields fields(json);
-  ChatRequest request = ReadOpenAiChat(fields);
-  ReadStreamFields(fields);
-  // What is handed on can be written and read again.
+// What is handed on can be written and read again.
+void CheckRequest(ChatRequest& request) {
   for (const ChatMessage& message : request.messages) {
     if (!message.fields.empty()) ReadJsonText(message.fields, "a message");
   }
@@ -47,6 +45,28 @@ void ReadChat(std::string_view body) {
     ReadJsonText(CallListSchema(request.tools, "arguments"), "a schema");
   }
   DescribeTools(request.tools, request.messages);
+}
+
+void ReadChat(std::string_view body) {
+  const Json json = ReadBody(body);
+  const Fields fields(json);
+  ChatRequest request = ReadOpenAiChat(fields);
+  ReadStreamFields(fields);
+  CheckRequest(request);
+}
+
+void ReadResponse(std::string_view body) {
+  const Json json = ReadBody(body);
+  ResponsesRequest request = ReadResponses(Fields(json));
+  ReadJsonText(Written(request.repeated), "what an answer repeats");
+  CheckRequest(request.chat);
+}
+
+// The name of the model, before the rest is read, and the same text as a query.
+void ReadModel(std::string_view body) {
+  QueryValue(body, "model");
+  const ModelRequest request = ReadModelRequest(body);
+  if (request.model && request.model->size() > body.size()) std::abort();
 }
 
 void ReadTurns(std::string_view body) {
@@ -143,6 +163,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         break;
       case 'a':
         ReadTurns(text);
+        break;
+      case 'r':
+        ReadResponse(text);
+        break;
+      case 'm':
+        ReadModel(text);
         break;
       case 'p':
         ReadCompletion(text);

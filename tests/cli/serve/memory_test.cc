@@ -183,6 +183,23 @@ std::vector<std::string> LargeBodies() {
                    repeat("a b", kBytes - 100) + "\"}");
   bodies.push_back(R"({"max_tokens":2,"prompt":"a","grammar":")" + repeat("a", kBytes) +
                    R"(","messages":[{"role":"user","content":"a"}]})");
+  const std::string long_text = repeat("ab ", kBytes / 2);
+  bodies.push_back(nlohmann::json({{"instructions", long_text}, {"input", long_text}}).dump());
+  const std::string answer = R"({"max_output_tokens":2,"input":[)";
+  for (const char* const item :
+       {R"({"role":"user","content":"a"},)", R"({"role":"system","content":""},)",
+        R"({"type":"function_call","call_id":"","name":""},)",
+        R"({"type":"reasoning","content":[{"type":"reasoning_text","text":"a"}]},)"}) {
+    bodies.push_back(answer + repeat(item, 200'000) + R"({"role":"user","content":"a"}]})");
+  }
+  bodies.push_back(
+      R"({"max_output_tokens":2,"input":"a","tools":[{"name":"a","parameters":{"enum":[)" +
+      repeat("{},", 24'000) + "{}]}}]}");
+  for (const char* const is_streamed : {"true", "false"}) {
+    bodies.push_back(R"({"input":"a","include":["message.output_text.logprobs"],"top_logprobs":20,)"
+                     R"("top_k":0,"ignore_eos":true,"instructions":")" +
+                     repeat("a", 4000) + R"(","stream":)" + is_streamed + "}");
+  }
   return bodies;
 }
 

@@ -48,6 +48,17 @@ TEST(HarmonyTextTest, OtherTextStaysAsItIs) {
   EXPECT_EQ(Divided("<|channel|>final", 5), "");
 }
 
+TEST(HarmonyTextTest, SaysWhetherReasoningGoesOn) {
+  HarmonyText harmony([](AnswerPart, std::string_view) {});
+  EXPECT_FALSE(harmony.is_in_reasoning());
+  harmony.Append("<|channel|>analysis<|message|>So");
+  EXPECT_TRUE(harmony.is_in_reasoning());
+  harmony.Append(".<|end|>");
+  EXPECT_FALSE(harmony.is_in_reasoning());
+  harmony.Append("<|start|>assistant<|channel|>final<|message|>It");
+  EXPECT_FALSE(harmony.is_in_reasoning());
+}
+
 std::string FindHarmonyCalls(std::string_view text, size_t at) {
   return FindInText(TestTools(), &FormOf("harmony"), text, at).all;
 }

@@ -233,8 +233,9 @@ TEST_F(RefusalTest, TemplateVariables) {
 TEST_F(RefusalTest, BodiesThatAreNotJson) {
   for (const char* body :
        {"", "{", "[]", "\xFF", "{\"messages\": \"\\ud800\"}", "nul", "{\"a\":1}}"}) {
-    for (const char* path : {"/v1/chat/completions", "/v1/completions", "/tokenize", "/detokenize",
-                             "/apply-template", "/api/chat", "/api/generate", "/api/show"}) {
+    for (const char* path :
+         {"/v1/chat/completions", "/v1/responses", "/v1/completions", "/tokenize", "/detokenize",
+          "/apply-template", "/api/chat", "/api/generate", "/api/show"}) {
       const auto answer = Begin("POST", path, body);
       answer->AwaitEnd();
       EXPECT_EQ(answer->status, 400) << path << " " << body;
@@ -271,7 +272,7 @@ TEST_F(RefusalTest, PathsAndMethods) {
   EXPECT_EQ(batches->status, 404);
   EXPECT_EQ(batches->json()["error"]["type"], "not_found_error");
   // Clients try again after a status of 500 and more.
-  for (const char* const path : {"/embedding", "/v1/responses"}) {
+  for (const char* const path : {"/embedding", "/v1/responses/resp_1"}) {
     const auto missing = Post(path, Json::object());
     EXPECT_EQ(missing->status, 404) << path;
     EXPECT_EQ(missing->json()["error"]["code"], "not_found");

@@ -213,6 +213,9 @@ TEST_F(SeveralModelsTest, EveryPathTakesTheModel) {
   EXPECT_EQ(PostOk("/v1/embeddings", {{"model", "a"}, {"input", "a"}})["model"], "a");
   EXPECT_EQ(PostOk("/completion", {{"model", "b"}, {"prompt", "a"}, {"n_predict", 1}})["model"],
             "b");
+  EXPECT_EQ(
+      PostOk("/v1/responses", {{"model", "b"}, {"input", "a"}, {"max_output_tokens", 1}})["model"],
+      "b");
   EXPECT_EQ(PostOk("/v1/messages",
                    {{"model", "a"},
                     {"max_tokens", 1},

@@ -94,12 +94,30 @@ TEST_F(UnsupportedFieldsTest, FieldsThatAreNotImplementedByName) {
                                    {"chat_template", "\"x\""},
                                    {"documents", "[{}]", "[]"},
                                    {"echo", "true", "false"}};
-  chat.insert(chat.end(), both.begin(), both.end());
+  std::vector<Unsupported> responses = {{"previous_response_id", "\"resp_1\""},
+                                        {"conversation", R"({"id": "conv_1"})"},
+                                        {"prompt", R"({"id": "pmpt_1"})"},
+                                        {"background", "true", "false"},
+                                        {"context_management", "[{}]", "[]"},
+                                        {"truncation", "\"auto\"", "\"disabled\""},
+                                        {"moderation", "{}"},
+                                        {"messages", "[]"},
+                                        {"response_format", R"({"type": "text"})"},
+                                        {"logprobs", "true", "false"},
+                                        {"n", "2", "1"},
+                                        {"max_tokens", "5"},
+                                        {"max_completion_tokens", "5"},
+                                        {"n_predict", "5"},
+                                        {"n_probs", "1", "0"},
+                                        {"continue_final_message", "true", "false"}};
+  responses.insert(responses.end(), chat.begin(), chat.end());
+  responses.insert(responses.end(), both.begin(), both.end());
   std::vector<Unsupported> completion = {
       {"add_special_tokens", "false", "true"}, {"thinking_token_budget", "5", "-1"},
       {"thinking_budget", "5", "-1"},          {"max_thinking_tokens", "5", "-1"},
       {"reasoning_budget", "0", "-1"},         {"reasoning_budget_tokens", "0", "-1"},
       {"thinking_budget_tokens", "0", "-1"}};
+  chat.insert(chat.end(), both.begin(), both.end());
   completion.insert(completion.end(), both.begin(), both.end());
   const auto expect = [&](const char* path, Json request, const std::string& where,
                           const std::vector<Unsupported>& fields) {
@@ -123,6 +141,13 @@ TEST_F(UnsupportedFieldsTest, FieldsThatAreNotImplementedByName) {
     }
   };
   expect("/v1/chat/completions", Chat("Who?", 1), "", chat);
+  const Json response = {{"input", "Who?"}, {"max_output_tokens", 1}};
+  expect("/v1/responses", response, "", responses);
+  expect("/v1/responses", response, "reasoning",
+         {{"summary", "\"detailed\"", "\"auto\""},
+          {"generate_summary", "\"concise\"", "\"auto\""},
+          {"context", "\"all_turns\"", "\"auto\""},
+          {"mode", "\"pro\"", "\"standard\""}});
   expect("/v1/completions", {{"prompt", "a"}, {"max_tokens", 1}}, "", completion);
   const Json ollama = {{"model", "tiny"},
                        {"messages", {{{"role", "user"}, {"content", "Who?"}}}},
@@ -152,6 +177,7 @@ TEST_F(UnsupportedFieldsTest, FieldsThatChangeNoAnswerAreIgnored) {
                                            "safety_identifier",
                                            "prompt_cache_key",
                                            "prompt_cache_retention",
+                                           "max_tool_calls",
                                            "cache_prompt",
                                            "n_cache_reuse",
                                            "id_slot",

@@ -46,6 +46,17 @@ const called = await client.chat.completions.create({
 const call = called.choices[0].message.tool_calls[0];
 check("JavaScript tools", typeof JSON.parse(call.function.arguments).ok === "boolean", called);
 
+const asked = { model, input: "Hello! Who are you?", temperature: 0, max_output_tokens: 40 };
+const response = await client.responses.create(asked);
+check("JavaScript responses", response.output_text.length > 0, response);
+const events = client.responses.stream(asked);
+let deltas = "";
+for await (const event of events) {
+  if (event.type === "response.output_text.delta") deltas += event.delta;
+}
+const final = await events.finalResponse();
+check("JavaScript responses stream", deltas === response.output_text && final.output_text === deltas, final);
+
 try {
   await client.chat.completions.create({ ...request, temperature: -1 });
   check("JavaScript errors", false);

@@ -8,11 +8,13 @@ import json
 import sys
 import threading
 import time
+import typing
 
 import anthropic
 import httpx
 import ollama
 import openai
+import pydantic
 
 TOOL = {
     "type": "function",
@@ -38,9 +40,13 @@ LONG = {"n": 16, "max_tokens": 2000, "extra_body": {"ignore_eos": True}}
 HELLO = [{"role": "user", "content": "Hello! Who are you?"}]
 
 
-def check(what, condition, detail=""):
+def check_quietly(what, condition, detail=""):
     if not condition:
         sys.exit(f"clients: {what} failed: {detail}")
+
+
+def check(what, condition, detail=""):
+    check_quietly(what, condition, detail)
     print(f"clients: {what}")
 
 
@@ -141,6 +147,74 @@ def check_parallel(client, model):
     check("six clients at once", alone == together, f"{alone} {together}")
 
 
+def check_events(url, request):
+    """Every event of a stream must be what the client's types say, strictly; returns the last response."""
+    classes = {kind.model_fields["type"].annotation.__args__[0]: kind
+               for kind in typing.get_args(typing.get_args(openai.types.responses.ResponseStreamEvent)[0])}
+    types, event = [], None
+    with httpx.stream("POST", url + "/v1/responses", json={**request, "stream": True}, timeout=300) as answer:
+        for line in answer.iter_lines():
+            if line.startswith("data: "):
+                event = classes[json.loads(line[6:])["type"]].model_validate_json(line[6:], strict=True)
+                check_quietly("responses sequence", event.sequence_number == len(types), event)
+                types.append(event.type)
+    check("responses events", types[:2] == ["response.created", "response.in_progress"] and
+          types[-1] in ("response.completed", "response.incomplete"), types)
+    return event.response
+
+
+def check_responses(client, url, model):
+    request = {"model": model, "input": "Hello! Who are you?", "instructions": "Be brief.", "temperature": 0,
+               "max_output_tokens": 40}
+    answer = client.responses.create(**request)
+    check("responses", answer.output_text and answer.usage.total_tokens > 0 and not answer.store, answer)
+    raw = httpx.post(url + "/v1/responses", json=request, timeout=300).content
+    check("responses types", openai.types.responses.Response.model_validate_json(raw, strict=True).output_text)
+    check("responses stream", check_events(url, request).output_text == answer.output_text)
+    with client.responses.stream(**request) as stream:
+        joined = "".join(event.delta for event in stream if event.type == "response.output_text.delta")
+    check("responses deltas", joined == answer.output_text, joined)
+    again = client.responses.create(**request)
+    check("responses cached tokens", again.usage.input_tokens_details.cached_tokens > 0, again.usage)
+    tokens = client.responses.create(**{**request, "max_output_tokens": 3}, top_logprobs=2,
+                                     include=["message.output_text.logprobs"])
+    check("responses logprobs", len(tokens.output[0].content[0].logprobs[0].top_logprobs) == 2, tokens)
+    check_response_items(client, url, model)
+
+
+def check_response_items(client, url, model):
+    class Mood(pydantic.BaseModel):
+        mood: typing.Literal["good", "bad"]
+        stars: typing.Literal[1, 2, 3]
+
+    asked = [{"role": "user", "content": "Add."}]
+    parsed = client.responses.parse(model=model, input=asked, text_format=Mood, max_output_tokens=100)
+    check("responses parse", parsed.output_parsed.stars in (1, 2, 3), parsed)
+    tool = {"type": "function", "strict": False, **TOOL["function"]}
+    called = {"model": model, "input": asked, "tools": [tool], "tool_choice": "required", "parallel_tool_calls": False,
+              "max_output_tokens": 200}
+    answer = client.responses.create(**called)
+    call = answer.output[-1]
+    check("responses tools", call.type == "function_call" and json.loads(call.arguments)["b"] in (1, 2), answer)
+    streamed = check_events(url, called).output[-1]
+    check("responses streamed tools", json.loads(streamed.arguments)["b"] in (1, 2), streamed)
+    asked = [*asked, *answer.output, {"type": "function_call_output", "call_id": call.call_id, "output": "3"}]
+    after = client.responses.create(model=model, input=asked, tools=[tool], max_output_tokens=20)
+    check("responses result of a tool", after.output, after)
+    for refused, param in (({"previous_response_id": answer.id}, "previous_response_id"),
+                           ({"tools": [{"type": "web_search"}]}, "tools[0].type")):
+        try:
+            client.responses.create(model=model, input="Hello", **refused)
+            check("responses refusals", False)
+        except openai.BadRequestError as error:
+            check("responses refusals", error.param == param, error)
+    try:
+        client.responses.retrieve(answer.id)
+        check("responses are not stored", False)
+    except openai.NotFoundError:
+        check("responses are not stored", True)
+
+
 def check_anthropic(url, model):
     client = anthropic.Anthropic(base_url=url, api_key="none", max_retries=0)
     # Some versions of the client have no argument for it.
@@ -211,6 +285,7 @@ def main():
     check_chat(client, model)
     check_tools(client, model)
     check_schema(client, model)
+    check_responses(client, url, model)
     check_errors(client, model)
     check_cancelling(client, model, url)
     check_parallel(client, model)
