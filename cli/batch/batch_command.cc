@@ -244,8 +244,8 @@ Status RunBatch(BatchOptions options) {
   const size_t num_threads = options.engine.num_sequences;
   options.engine.other_threads = num_threads;
   options.engine.num_texts = num_threads;
-  options.engine.other_memory.push_back(
-      {"batch: prompts", MemoryKind::kPrivate, text.size() + num_lines * sizeof(std::string_view)});
+  options.engine.other_memory.push_back(MemoryLine::Other(
+      "batch: prompts", MemoryKind::kPrivate, text.size() + num_lines * sizeof(std::string_view)));
   const bool may_constrain = text.contains("json_schema") || text.contains("response_format");
   options.engine.max_constraints = may_constrain ? num_threads : 0;
   CRIA_ASSIGN_OR_RETURN(const std::string path, GetModel(options.model, options.engine));

@@ -60,7 +60,7 @@ Result<MemoryLine> TextMemory(const std::string& model_path, const EmbedOptions&
     CRIA_ASSIGN_OR_RETURN(const ModelFile file, ModelFile::Open(model_path));
     bytes += uint64_t{num_texts} * file.config().hidden_size * sizeof(float);
   }
-  return MemoryLine{"embed: texts", MemoryKind::kPrivate, bytes};
+  return MemoryLine::Other("embed: texts", MemoryKind::kPrivate, bytes);
 }
 
 Status CheckTexts(const EmbedOptions& options, size_t num_texts) {

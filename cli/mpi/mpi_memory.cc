@@ -50,11 +50,11 @@ std::vector<MemoryLine> MpiMemory(ProgramKind kind, size_t num_ranks) {
   const bool is_mpich = kind == ProgramKind::kArm || mpi::LinkedLibrary() == mpi::Library::kMpich;
   const Usage usage = is_mpich ? OfMpich(kind) : OfOpenMpi(kind);
   std::vector<MemoryLine> lines = {
-      {"MPI", MemoryKind::kPrivate, usage.heaps * kUnit},
-      {"MPI, from its files", MemoryKind::kMapped, usage.files * kUnit}};
+      MemoryLine::Other("MPI", MemoryKind::kPrivate, usage.heaps * kUnit),
+      MemoryLine::Other("MPI, from its files", MemoryKind::kMapped, usage.files * kUnit)};
   if (is_mpich) {
-    lines.push_back({"MPI, for ranks on one board", MemoryKind::kPrivate,
-                     (kSharedUnits + num_ranks * kSharedUnitsPerRank) * kUnit});
+    lines.push_back(MemoryLine::Other("MPI, for ranks on one board", MemoryKind::kPrivate,
+                                      (kSharedUnits + num_ranks * kSharedUnitsPerRank) * kUnit));
   }
   return lines;
 }

@@ -41,15 +41,10 @@ class PlannedRank final : public ranks::Transport {
   const size_t num_ranks_;
 };
 
-uint64_t BytesOf(const MemoryPlan& plan, std::string_view name) {
-  const auto line = std::ranges::find(plan.lines, name, &MemoryLine::name);
-  return line == plan.lines.end() ? 0 : line->bytes;
-}
-
 // All of them, of which tokens of a mixture choose some.
 uint64_t PackedBytesOf(const MemoryPlan& plan) {
-  return BytesOf(plan, "packed weights") + BytesOf(plan, "experts of one token") +
-         BytesOf(plan, "other experts");
+  return plan.BytesOf(MemoryPart::kPackedWeights) + plan.BytesOf(MemoryPart::kTokenExperts) +
+         plan.BytesOf(MemoryPart::kOtherExperts);
 }
 
 // The channels that a rank has in the feed-forward of most layers.
@@ -154,7 +149,7 @@ void PrintTable(const std::vector<RankPlan>& plans) {
                 plan.share.query_heads.size(), plan.share.key_value_heads.size(),
                 ChannelsOf(plan.share), plan.share.vocabulary.size(),
                 FormatBytes(PackedBytesOf(plan.memory)).c_str(),
-                FormatBytes(BytesOf(plan.memory, "KV cache")).c_str(),
+                FormatBytes(plan.memory.BytesOf(MemoryPart::kKvCache)).c_str(),
                 FormatBytes(plan.memory.private_bytes()).c_str(),
                 FormatBytes(plan.memory.mapped_bytes()).c_str(),
                 FormatBytes(plan.traffic.sent_bytes).c_str());

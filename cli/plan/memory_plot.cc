@@ -48,8 +48,8 @@ class PartsOverContext {
   void Add(const MemoryPlan& plan) {
     const auto context = static_cast<double>(plan.options.decoder.context_tokens);
     for (const MemoryLine& line : ResidentParts(plan)) {
-      PlotSeries& part =
-          PartNamed(Format("{}{}", line.name, line.kind == MemoryKind::kMapped ? ", mapped" : ""));
+      PlotSeries& part = PartNamed(
+          Format("{}{}", line.name(), line.kind == MemoryKind::kMapped ? ", mapped" : ""));
       part.points.resize(num_contexts_ + 1);
       part.points[num_contexts_].y += static_cast<double>(line.bytes);
     }

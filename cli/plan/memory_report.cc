@@ -52,14 +52,14 @@ constexpr size_t kMinNameColumns = 26;
 
 std::string PlanTable(const ModelOutline& model, const MemoryPlan& plan) {
   size_t columns = kMinNameColumns;
-  for (const MemoryLine& line : plan.lines) columns = std::max(columns, line.name.size());
+  for (const MemoryLine& line : plan.lines) columns = std::max(columns, line.name().size());
   std::string table =
       Format("{:<{}} {:>14} {:>10}  {}\n", FlagsOf(plan.options), columns, "bytes", "", "kind");
   const auto add = [&](std::string_view name, uint64_t bytes, std::string_view remark) {
     table += Format("{:<{}} {:>14} {:>10}  {}\n", name, columns, bytes, FormatBytes(bytes), remark);
   };
   for (const MemoryLine& line : plan.lines) {
-    if (line.bytes != 0) add(line.name, line.bytes, KindName(line.kind));
+    if (line.bytes != 0) add(line.name(), line.bytes, KindName(line.kind));
   }
   add("= private", plan.private_bytes(), "the kernel cannot drop these pages");
   add("= mapped", plan.mapped_bytes(), "the kernel may drop these pages and read them again");
@@ -161,7 +161,7 @@ std::string DiskText(const MemoryPlan& plan, uint64_t resident_bytes, double sec
 nlohmann::ordered_json LinesJson(const MemoryPlan& plan) {
   nlohmann::ordered_json lines = nlohmann::ordered_json::array();
   for (const MemoryLine& line : plan.lines) {
-    lines.push_back({{"name", line.name}, {"kind", KindName(line.kind)}, {"bytes", line.bytes}});
+    lines.push_back({{"name", line.name()}, {"kind", KindName(line.kind)}, {"bytes", line.bytes}});
   }
   return lines;
 }

@@ -1,6 +1,8 @@
 #include "cli/plan/server_memory.h"
 
 #include <cstdint>
+#include <string>
+#include <utility>
 
 #include "core/format.h"
 #include "core/format_bytes.h"
@@ -23,27 +25,22 @@ constexpr uint64_t kModelBytes = 64 << 10;
 std::vector<MemoryLine> ServerMemory(const server::HttpBounds& bounds, size_t num_sequences,
                                      size_t max_waiting, const PrefixCacheOptions& prefix_cache,
                                      size_t num_models) {
-  std::vector<MemoryLine> lines = {
-      {"server: connections", MemoryKind::kPrivate, server::HttpConnectionBytes(bounds)},
-      {"server: requests", MemoryKind::kPrivate,
-       server::HttpBodyBytes(bounds) + max_waiting * kWaitingBytes},
-      {"server: a large request", MemoryKind::kPrivate,
-       server::LargeRequestBytes(bounds.max_body_bytes)},
-      // The HTTP thread is one more, and reads short requests.
-      {"server: answers", MemoryKind::kPrivate,
-       (num_sequences + 1) * kAnswerBytes + server::kShortRequestBytes},
+  std::vector<MemoryLine> lines;
+  const auto add = [&lines](std::string name, uint64_t bytes) {
+    lines.push_back(MemoryLine::Other("server: " + std::move(name), MemoryKind::kPrivate, bytes));
   };
+  add("connections", server::HttpConnectionBytes(bounds));
+  add("requests", server::HttpBodyBytes(bounds) + max_waiting * kWaitingBytes);
+  add("a large request", server::LargeRequestBytes(bounds.max_body_bytes));
+  // The HTTP thread is one more, and reads short requests.
+  add("answers", (num_sequences + 1) * kAnswerBytes + server::kShortRequestBytes);
   // Their texts and values are a part of the large request.
-  lines.push_back({"server: tokens of embeddings and documents", MemoryKind::kPrivate,
-                   num_sequences * server::kEmbeddingBytes});
+  add("tokens of embeddings and documents", num_sequences * server::kEmbeddingBytes);
   if (!prefix_cache.folder.empty()) {
-    lines.push_back({Format("server: prompts on the disk, at most {} there",
-                            FormatBytes(prefix_cache.max_bytes)),
-                     MemoryKind::kPrivate, num_models * server::PromptFilesBytes()});
+    add(Format("prompts on the disk, at most {} there", FormatBytes(prefix_cache.max_bytes)),
+        num_models * server::PromptFilesBytes());
   }
-  if (num_models > 1) {
-    lines.push_back({"server: list of models", MemoryKind::kPrivate, num_models * kModelBytes});
-  }
+  if (num_models > 1) add("list of models", num_models * kModelBytes);
   return lines;
 }
 

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "c_api/failure.h"
 #include "c_api/model_options.h"
@@ -15,6 +16,7 @@ struct cria_plan {
   cria_model_info info;
   cria::ModelOutline outline;
   cria::MemoryPlan plan;
+  std::vector<std::string> part_names;  // One for each line of the plan.
   cria::platform::MemoryUsage program;
   std::optional<uint64_t> memory_limit_bytes;
 };
@@ -45,8 +47,10 @@ Status CreatePlan(const cria_model_options* given, cria_plan** plan) {
                              .info = {},
                              .outline = std::move(outline),
                              .plan = std::move(memory),
+                             .part_names = {},
                              .program = program,
                              .memory_limit_bytes = engine_options.memory_limit_bytes};
+  for (const MemoryLine& line : made->plan.lines) made->part_names.push_back(line.name());
   made->info = DescribeModel(file, resolved, made->name.c_str());
   *plan = made;
   return {};
@@ -106,7 +110,7 @@ const char* cria_plan_get_part(const cria_plan* plan, size_t index, uint64_t* by
   const cria::MemoryLine& line = plan->plan.lines[index];
   if (bytes != nullptr) *bytes = line.bytes;
   if (is_mapped != nullptr) *is_mapped = line.kind != cria::MemoryKind::kPrivate;
-  return line.name.c_str();
+  return plan->part_names[index].c_str();
 }
 
 cria_status cria_plan_check(const cria_plan* plan) {

@@ -74,7 +74,7 @@ MemoryPlanOptions ResolveOptions(const ModelOutline& model, const EngineOptions&
       .other_threads = options.other_threads,
       .num_texts = options.num_texts};
   if (options.ranks->num_ranks() > 1) {
-    resolved.other_memory.push_back({"exchange between ranks", MemoryKind::kPrivate,
+    resolved.other_memory.push_back({MemoryPart::kRankExchange, MemoryKind::kPrivate,
                                      options.ranks->MemoryBytes(model.config, decoder)});
   }
   return resolved;

@@ -89,22 +89,22 @@ uint64_t BytesOfTexts(const MemoryPlanOptions& options, const ModelConfig& confi
 
 void AddArenaLines(const DecoderMemory& memory, std::vector<MemoryLine>& lines) {
   uint64_t rest = memory.layout.total_bytes();
-  const auto add = [&](std::string name, std::initializer_list<ArenaLayout::RegionId> regions) {
+  const auto add = [&](MemoryPart part, std::initializer_list<ArenaLayout::RegionId> regions) {
     uint64_t bytes = 0;
     for (const ArenaLayout::RegionId region : regions) bytes += memory.layout.bytes(region);
     rest -= bytes;
-    lines.push_back({std::move(name), MemoryKind::kPrivate, bytes});
+    lines.push_back({part, MemoryKind::kPrivate, bytes});
   };
-  add("KV cache", {memory.kv.keys, memory.kv.values, memory.kv.key_scales, memory.kv.value_scales,
-                   memory.kv.key_offsets});
+  add(MemoryPart::kKvCache, {memory.kv.keys, memory.kv.values, memory.kv.key_scales,
+                             memory.kv.value_scales, memory.kv.key_offsets});
   if (memory.layout.bytes(memory.states.states) != 0) {
-    add("recurrent states", {memory.states.states});
+    add(MemoryPart::kRecurrentStates, {memory.states.states});
   }
-  add("sequence tables", {memory.sequences});
-  add("rope tables", {memory.ropes.cosines, memory.ropes.sines});
-  add("norm weights", {memory.vectors});
-  add("logits", {memory.logits});
-  lines.push_back({"activations", MemoryKind::kPrivate, rest});
+  add(MemoryPart::kSequenceTables, {memory.sequences});
+  add(MemoryPart::kRopeTables, {memory.ropes.cosines, memory.ropes.sines});
+  add(MemoryPart::kNormWeights, {memory.vectors});
+  add(MemoryPart::kLogits, {memory.logits});
+  lines.push_back({MemoryPart::kActivations, MemoryKind::kPrivate, rest});
 }
 
 // What a model takes in addition to the program that runs it.
@@ -149,30 +149,32 @@ Result<MemoryDemand> DemandOf(const ModelOutline& model, const MemoryPlanOptions
   MemoryDemand demand;
   const MemoryKind weight_kind =
       options.weights_in_memory ? MemoryKind::kPrivate : MemoryKind::kMapped;
-  demand.lines.push_back({"packed weights", weight_kind, weights.packed - weights.experts});
+  demand.lines.push_back(
+      {MemoryPart::kPackedWeights, weight_kind, weights.packed - weights.experts});
   if (weights.experts != 0) {
     demand.token_expert_bytes = options.weights_in_memory ? 0 : weights.token_experts;
-    demand.lines.push_back({"experts of one token", weight_kind, weights.token_experts});
+    demand.lines.push_back({MemoryPart::kTokenExperts, weight_kind, weights.token_experts});
     demand.lines.push_back(
-        {"other experts", options.weights_in_memory ? MemoryKind::kPrivate : MemoryKind::kOnDemand,
+        {MemoryPart::kOtherExperts,
+         options.weights_in_memory ? MemoryKind::kPrivate : MemoryKind::kOnDemand,
          weights.experts - weights.token_experts});
   }
-  demand.lines.push_back({"tokenizer and metadata",
+  demand.lines.push_back({MemoryPart::kMetadata,
                           model.file_is_mappable ? MemoryKind::kMapped : MemoryKind::kPrivate,
                           model.metadata_bytes});
-  demand.lines.push_back({"embedding table", MemoryKind::kMapped, embedding});
+  demand.lines.push_back({MemoryPart::kEmbeddingTable, MemoryKind::kMapped, embedding});
   if (table.output_channels != 0) {
     const uint64_t bytes = table.data_bytes() + table.scale_bytes();
     demand.token_row_bytes =
         (table.row_bytes() + table.row_scale_bytes()) * uint64_t{model.config.num_hidden_layers};
-    demand.lines.push_back({"per-layer embeddings",
+    demand.lines.push_back({MemoryPart::kPerLayerEmbeddings,
                             per_layer == 0 ? MemoryKind::kInFile : MemoryKind::kMapped, bytes});
   }
   AddArenaLines(memory, demand.lines);
-  demand.lines.push_back({"XNNPACK's operators", MemoryKind::kPrivate, operators});
-  demand.lines.push_back({"session", MemoryKind::kPrivate, session});
+  demand.lines.push_back({MemoryPart::kOperators, MemoryKind::kPrivate, operators});
+  demand.lines.push_back({MemoryPart::kSession, MemoryKind::kPrivate, session});
   if (constraints != 0) {
-    demand.lines.push_back({"constraints", MemoryKind::kPrivate, constraints});
+    demand.lines.push_back({MemoryPart::kConstraints, MemoryKind::kPrivate, constraints});
   }
 
   // Packing ends before the decoder allocates its memory; its source and its result are not mapped
@@ -230,6 +232,13 @@ uint64_t MemoryPlan::BytesOf(MemoryKind kind) const {
   return bytes;
 }
 
+uint64_t MemoryPlan::BytesOf(MemoryPart part) const {
+  const auto line = std::ranges::find_if(lines, [part](const MemoryLine& candidate) {
+    return candidate.part == part && !candidate.is_of_draft_model;
+  });
+  return line == lines.end() ? 0 : line->bytes;
+}
+
 uint64_t MemoryPlan::DiskBytesPerToken(uint64_t resident_bytes) const {
   const uint64_t experts = token_expert_bytes + on_demand_bytes();
   if (token_expert_bytes == 0 || resident_bytes >= steady_bytes() + on_demand_bytes()) return 0;
@@ -269,7 +278,8 @@ Result<MemoryPlan> PlanMemory(const ModelOutline& model, const MemoryPlanOptions
     demand.loading_bytes = std::max(draft.loading_bytes, draft.bytes() + demand.loading_bytes);
     demand.address_space_bytes += draft.address_space_bytes;
     for (MemoryLine& line : draft.lines) {
-      demand.lines.push_back({"draft model: " + line.name, line.kind, line.bytes});
+      line.is_of_draft_model = true;
+      demand.lines.push_back(std::move(line));
     }
   }
   // All threads except the caller's, which is in both pools.
@@ -279,9 +289,9 @@ Result<MemoryPlan> PlanMemory(const ModelOutline& model, const MemoryPlanOptions
   plan.token_expert_bytes = demand.token_expert_bytes;
   plan.token_row_bytes = demand.token_row_bytes;
   plan.lines.push_back(
-      {"thread stacks", MemoryKind::kPrivate, (own_threads + 1) * kTouchedStackBytes});
-  plan.lines.push_back({"program", MemoryKind::kPrivate, program.private_bytes});
-  plan.lines.push_back({"program, from its files", MemoryKind::kMapped,
+      {MemoryPart::kThreadStacks, MemoryKind::kPrivate, (own_threads + 1) * kTouchedStackBytes});
+  plan.lines.push_back({MemoryPart::kProgram, MemoryKind::kPrivate, program.private_bytes});
+  plan.lines.push_back({MemoryPart::kProgramFiles, MemoryKind::kMapped,
                         program.file_mapped_bytes + kLaterCodeBytes});
   uint64_t other_bytes = 0;
   for (const MemoryLine& line : options.other_memory) {
@@ -347,7 +357,7 @@ Status CheckFits(const ModelOutline& model, const MemoryPlan& plan, const Memory
   }
   for (const MemoryLine& line : plan.lines) {
     if (line.kind == MemoryKind::kInFile) continue;
-    if (line.bytes != 0) sentence += Format("{} {}, ", line.name, FormatBytes(line.bytes));
+    if (line.bytes != 0) sentence += Format("{} {}, ", line.name(), FormatBytes(line.bytes));
   }
   sentence += Format("of which the kernel may reclaim {})", FormatBytes(plan.mapped_bytes()));
   platform::MemoryUsage larger = program;

@@ -11,26 +11,10 @@
 #include "cria/error.h"
 #include "decode/decoder_memory.h"
 #include "llm/drafting.h"
+#include "llm/memory_line.h"
 #include "model/model_outline.h"
 
 namespace cria {
-
-// Whether the kernel can take a page back.
-enum class MemoryKind : uint8_t {
-  kPrivate,  // Only by swapping.
-  kMapped,   // The kernel may drop the page and read it from its file again.
-  // The same, but one token does without: experts that it does not choose. They need no memory, but
-  // those that are not in memory are read from the disk when they are chosen.
-  kOnDemand,
-  // Neither mapped nor in memory: rows are read from the file, as tokens need them.
-  kInFile,
-};
-
-struct MemoryLine {
-  std::string name;
-  MemoryKind kind = MemoryKind::kPrivate;
-  uint64_t bytes = 0;
-};
 
 // The options that decide how much memory a model takes.
 struct MemoryPlanOptions {
@@ -78,6 +62,8 @@ struct MemoryPlan {
   // How many of these a token is expected to read from the disk with so much memory, if tokens
   // choose all experts equally often.
   uint64_t DiskBytesPerToken(uint64_t resident_bytes) const;
+  // The line of this part of the model or its program; 0 if there is none.
+  uint64_t BytesOf(MemoryPart part) const;
   uint64_t steady_bytes() const { return private_bytes() + mapped_bytes(); }
   uint64_t peak_bytes() const;
 

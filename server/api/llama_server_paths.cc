@@ -30,7 +30,7 @@ constexpr size_t kEscapedBytes = 6;
 Json PlanJson(const MemoryPlan& plan) {
   Json lines = Json::array();
   for (const MemoryLine& line : plan.lines) {
-    lines.push_back({{"name", line.name},
+    lines.push_back({{"name", line.name()},
                      {"bytes", line.bytes},
                      {"kind", line.kind == MemoryKind::kPrivate ? "private" : "mapped"}});
   }
@@ -141,7 +141,7 @@ Json PlanOfServer(const ModelStore& models) {
     rest.file_mapped_bytes -= std::min(rest.file_mapped_bytes, demand.file_mapped_bytes);
   }
   add("server", "private", rest.private_bytes);
-  add("program, from its files", "mapped", rest.file_mapped_bytes);
+  add(std::string(MemoryPartName(MemoryPart::kProgramFiles)), "mapped", rest.file_mapped_bytes);
   return lines;
 }
 

@@ -145,7 +145,7 @@ void ExpectQuietEngine(const std::string& path, const EngineOptions& options, bo
   // What is to be seen is seen.
   EXPECT_GT(support::AllocationsSoFar(), before);
   for (const MemoryLine& line : (*engine)->memory_plan().lines) {
-    if (line.name != "packed weights") continue;
+    if (line.part != MemoryPart::kPackedWeights) continue;
     EXPECT_EQ(line.kind, mapped ? MemoryKind::kMapped : MemoryKind::kPrivate);
   }
   // Without drafts where the processor allows none.

@@ -147,18 +147,19 @@ TEST(EngineDraftModel, ChangesNoTextAndIsPlanned) {
       }
     }
     // Both models' lines, and the rows of logits.
-    const auto bytes_of = [&](const std::string& name) {
+    const auto draft_bytes_of = [&](MemoryPart part) {
       uint64_t bytes = 0;
       for (const MemoryLine& line : engine->memory_plan().lines) {
-        if (line.name == name) bytes += line.bytes;
+        if (line.part == part && line.is_of_draft_model) bytes += line.bytes;
       }
       return bytes;
     };
-    EXPECT_GT(bytes_of("draft model: packed weights"), 0u);
+    const auto bytes_of = [&](MemoryPart part) { return engine->memory_plan().BytesOf(part); };
+    EXPECT_GT(draft_bytes_of(MemoryPart::kPackedWeights), 0u);
     if (drafts_for_itself) {
-      EXPECT_EQ(bytes_of("draft model: KV cache"), bytes_of("KV cache"));
+      EXPECT_EQ(draft_bytes_of(MemoryPart::kKvCache), bytes_of(MemoryPart::kKvCache));
     }
-    EXPECT_GE(bytes_of("logits"), 5 * bytes_of("draft model: logits"));
+    EXPECT_GE(bytes_of(MemoryPart::kLogits), 5 * draft_bytes_of(MemoryPart::kLogits));
     EXPECT_GT(engine->memory_plan().peak_bytes(), alone->memory_plan().peak_bytes());
     // The limit holds for both together.
     with_drafts.memory_limit_bytes = engine->memory_plan().peak_bytes() - 1;

@@ -145,7 +145,7 @@ TEST(CheckFits, TellsTheBreakdownAndWhatWouldFit) {
   EXPECT_THAT(sentence,
               HasSubstr(FormatBytes(*bounds.resident_bytes) + " of " + bounds.resident_source));
   for (const MemoryLine& line : plan.lines) {
-    EXPECT_THAT(sentence, HasSubstr(line.name + " " + FormatBytes(line.bytes)));
+    EXPECT_THAT(sentence, HasSubstr(line.name() + " " + FormatBytes(line.bytes)));
   }
   EXPECT_THAT(sentence, HasSubstr("may reclaim " + FormatBytes(plan.mapped_bytes())));
   // What is offered fits a program that takes a little more when it is run again.

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <stdexcept>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "llm/memory_plan.h"
@@ -61,10 +60,11 @@ inline MemoryPlan Plan(const ModelOutline& model, const MemoryPlanOptions& optio
   return PlanMemory(model, options, program).value();
 }
 
-inline uint64_t LineBytes(const MemoryPlan& plan, std::string_view name) {
-  const auto line = std::ranges::find(plan.lines, name, &MemoryLine::name);
-  if (line == plan.lines.end()) throw std::runtime_error("no line " + std::string(name));
-  return line->bytes;
+inline uint64_t LineBytes(const MemoryPlan& plan, MemoryPart part) {
+  if (!std::ranges::contains(plan.lines, part, &MemoryLine::part)) {
+    throw std::runtime_error("no line " + std::string(MemoryPartName(part)));
+  }
+  return plan.BytesOf(part);
 }
 
 inline MemoryPlanOptions Options(size_t context, KvType kv_type, size_t threads = 2,

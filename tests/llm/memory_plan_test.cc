@@ -25,7 +25,7 @@ TEST(MemoryPlan, EveryLineIsAccountedForOnce) {
     std::vector<std::string> names;
     for (const MemoryLine& line : plan.lines) {
       sum += line.bytes;
-      names.push_back(line.name);
+      names.push_back(line.name());
     }
     EXPECT_EQ(plan.steady_bytes(), sum);
     EXPECT_EQ(plan.steady_bytes(), plan.private_bytes() + plan.mapped_bytes());
@@ -41,25 +41,26 @@ TEST(MemoryPlan, TheArenaIsDividedWithoutRest) {
   const MemoryPlan plan = Plan(Outline(), options);
   const DecoderMemory memory = PlanDecoderMemory(Outline().config, options.decoder, 3);
   uint64_t sum = 0;
-  for (const char* name :
-       {"KV cache", "sequence tables", "rope tables", "norm weights", "logits", "activations"}) {
-    sum += LineBytes(plan, name);
+  for (const MemoryPart part :
+       {MemoryPart::kKvCache, MemoryPart::kSequenceTables, MemoryPart::kRopeTables,
+        MemoryPart::kNormWeights, MemoryPart::kLogits, MemoryPart::kActivations}) {
+    sum += LineBytes(plan, part);
   }
   EXPECT_EQ(sum, memory.layout.total_bytes());
-  EXPECT_LT(LineBytes(plan, "activations"), memory.layout.total_bytes());
+  EXPECT_LT(LineBytes(plan, MemoryPart::kActivations), memory.layout.total_bytes());
 }
 
 TEST(MemoryPlan, ConstraintsAreExact) {
   const size_t vocab_size = Outline().config.vocab_size;
   const MemoryPlan without = Plan(Outline(), Options(256, KvType::kF32));
-  EXPECT_FALSE(std::ranges::contains(without.lines, "constraints", &MemoryLine::name));
+  EXPECT_FALSE(std::ranges::contains(without.lines, MemoryPart::kConstraints, &MemoryLine::part));
   for (const size_t count : {1u, 3u}) {
     MemoryPlanOptions options = Options(256, KvType::kF32);
     options.max_constraints = count;
     const MemoryPlan plan = Plan(Outline(), options);
     const uint64_t bytes =
         ConstraintTokens::MemoryBytes(vocab_size) + count * Constraint::MemoryBytes(vocab_size);
-    EXPECT_EQ(LineBytes(plan, "constraints"), bytes);
+    EXPECT_EQ(LineBytes(plan, MemoryPart::kConstraints), bytes);
     EXPECT_EQ(plan.private_bytes(), without.private_bytes() + bytes);
     EXPECT_EQ(plan.address_space_bytes, without.address_space_bytes + bytes);
     // Drafts are chosen without them.
@@ -73,7 +74,7 @@ TEST(MemoryPlan, KeysAndValuesAreExact) {
   // A context that does not fill its last page takes the whole page.
   for (const size_t context : {961, 1024}) {
     const auto cache_bytes = [&](KvType type) {
-      return LineBytes(Plan(Outline(), Options(context, type)), "KV cache");
+      return LineBytes(Plan(Outline(), Options(context, type)), MemoryPart::kKvCache);
     };
     EXPECT_EQ(cache_bytes(KvType::kF32), 4 * values);
     EXPECT_EQ(cache_bytes(KvType::kF16), 2 * values);
@@ -97,14 +98,15 @@ TEST(MemoryPlan, LayersWithAWindowTakeItsPages) {
   for (const size_t context : {2048, 4096}) {
     const uint64_t pages = context / kKvPageTokens;
     const MemoryPlan without = plan_with({full}, {}, context);
-    EXPECT_EQ(LineBytes(without, "KV cache"), 4 * pages * kLayerPageBytes);
+    EXPECT_EQ(LineBytes(without, MemoryPart::kKvCache), 4 * pages * kLayerPageBytes);
     const MemoryPlan some = plan_with({full, windowed}, {0, 1, 1, 1}, context);
-    EXPECT_EQ(LineBytes(some, "KV cache"), (pages + 3 * 11) * kLayerPageBytes);
+    EXPECT_EQ(LineBytes(some, MemoryPart::kKvCache), (pages + 3 * 11) * kLayerPageBytes);
     const MemoryPlan all = plan_with({windowed}, {}, context);
-    EXPECT_EQ(LineBytes(all, "KV cache"), 4 * 11 * kLayerPageBytes);
+    EXPECT_EQ(LineBytes(all, MemoryPart::kKvCache), 4 * 11 * kLayerPageBytes);
     EXPECT_LT(all.private_bytes(), some.private_bytes());
     EXPECT_LT(some.private_bytes(), without.private_bytes());
-    EXPECT_LT(LineBytes(some, "sequence tables"), LineBytes(some, "KV cache") / 100);
+    EXPECT_LT(LineBytes(some, MemoryPart::kSequenceTables),
+              LineBytes(some, MemoryPart::kKvCache) / 100);
   }
   // Where the window saves no page, the plan is that without it.
   for (const size_t context : {64, 512, 704}) {
@@ -116,12 +118,13 @@ TEST(MemoryPlan, LayersWithAWindowTakeItsPages) {
 TEST(MemoryPlan, RowsOfLogitsTakeTheirFloatsAndNothingElse) {
   MemoryPlanOptions options = Options(1024, KvType::kF32, 2, 128);
   const MemoryPlan one = Plan(Outline(), options);
-  EXPECT_EQ(LineBytes(one, "logits"), 4096 * sizeof(float));
+  EXPECT_EQ(LineBytes(one, MemoryPart::kLogits), 4096 * sizeof(float));
   for (const size_t rows : {2, 14, 127, 128}) {
     options.decoder.max_logit_rows = rows;
     const MemoryPlan several = Plan(Outline(), options);
     const uint64_t more = (rows - 1) * 4096 * sizeof(float);
-    EXPECT_EQ(LineBytes(several, "logits"), LineBytes(one, "logits") + more) << rows;
+    EXPECT_EQ(LineBytes(several, MemoryPart::kLogits), LineBytes(one, MemoryPart::kLogits) + more)
+        << rows;
     EXPECT_EQ(several.private_bytes(), one.private_bytes() + more) << rows;
     EXPECT_EQ(several.mapped_bytes(), one.mapped_bytes()) << rows;
     EXPECT_EQ(several.loading_bytes, one.loading_bytes) << rows;
@@ -133,7 +136,7 @@ TEST(MemoryPlan, EveryRopeTableIsCounted) {
   const auto rope_bytes = [](const std::vector<LayerKind>& kinds) {
     ModelOutline model = Outline();
     model.config.layer_kinds = kinds;
-    return LineBytes(Plan(model, Options(1024, KvType::kF32)), "rope tables");
+    return LineBytes(Plan(model, Options(1024, KvType::kF32)), MemoryPart::kRopeTables);
   };
   // Cosines and sines of the 16 pairs of a head.
   constexpr uint64_t kTableBytes = 2 * 1024 * 16 * sizeof(float);
@@ -145,9 +148,9 @@ TEST(MemoryPlan, EveryRopeTableIsCounted) {
 
 TEST(MemoryPlan, PageTablesAreSmall) {
   const MemoryPlan plan = Plan(Outline(), Options(1024, KvType::kInt8));
-  const uint64_t bytes = LineBytes(plan, "sequence tables");
+  const uint64_t bytes = LineBytes(plan, MemoryPart::kSequenceTables);
   EXPECT_GE(bytes, KvPages::MemoryBytes(ShapeOfKvPages(Outline().config, plan.options.decoder)));
-  EXPECT_LT(bytes, LineBytes(plan, "KV cache") / 100);
+  EXPECT_LT(bytes, LineBytes(plan, MemoryPart::kKvCache) / 100);
 }
 
 TEST(MemoryPlan, WeightsAreWhatPackingTakes) {
@@ -155,19 +158,20 @@ TEST(MemoryPlan, WeightsAreWhatPackingTakes) {
     const ModelOutline model = Outline(scheme);
     uint64_t packed = 0;
     for (const TensorLayout& matrix : model.matrices) packed += xnn::PackedBytes(matrix).value();
-    EXPECT_EQ(LineBytes(Plan(model, Options(64, KvType::kF32)), "packed weights"), packed);
+    EXPECT_EQ(LineBytes(Plan(model, Options(64, KvType::kF32)), MemoryPart::kPackedWeights),
+              packed);
   }
 }
 
 TEST(MemoryPlan, AnEmbeddingTableCountsOnlyWhereItIsMapped) {
   ModelOutline model = Outline();
   const MemoryPlan mapped = Plan(model, Options(64, KvType::kF32));
-  EXPECT_EQ(LineBytes(mapped, "embedding table"), 4096 * (256 + sizeof(float)));
+  EXPECT_EQ(LineBytes(mapped, MemoryPart::kEmbeddingTable), 4096 * (256 + sizeof(float)));
   model.file_is_mappable = false;
   const MemoryPlan read = Plan(model, Options(64, KvType::kF32));
-  EXPECT_EQ(LineBytes(read, "embedding table"), 0);
+  EXPECT_EQ(LineBytes(read, MemoryPart::kEmbeddingTable), 0);
   EXPECT_EQ(mapped.address_space_bytes - read.address_space_bytes,
-            LineBytes(mapped, "embedding table"));
+            LineBytes(mapped, MemoryPart::kEmbeddingTable));
 }
 
 TEST(MemoryPlan, WeightsInMemoryCannotBeReclaimed) {
@@ -175,7 +179,7 @@ TEST(MemoryPlan, WeightsInMemoryCannotBeReclaimed) {
   const MemoryPlan mapped = Plan(Outline(), options);
   options.weights_in_memory = true;
   const MemoryPlan in_memory = Plan(Outline(), options);
-  const uint64_t weights = LineBytes(mapped, "packed weights");
+  const uint64_t weights = LineBytes(mapped, MemoryPart::kPackedWeights);
   EXPECT_EQ(in_memory.private_bytes(), mapped.private_bytes() + weights);
   EXPECT_EQ(in_memory.mapped_bytes(), mapped.mapped_bytes() - weights);
   EXPECT_EQ(in_memory.steady_bytes(), mapped.steady_bytes());
@@ -242,12 +246,13 @@ TEST(MemoryPlan, APoolForPromptsTakesItsOwnStacks) {
   options.num_batch_threads = 4;
   const MemoryPlan two_pools = Plan(Outline(), options);
   // The calling thread belongs to both.
-  EXPECT_EQ(LineBytes(two_pools, "thread stacks"), LineBytes(one_pool, "thread stacks") / 2 * 5);
+  EXPECT_EQ(LineBytes(two_pools, MemoryPart::kThreadStacks),
+            LineBytes(one_pool, MemoryPart::kThreadStacks) / 2 * 5);
   EXPECT_GE(two_pools.address_space_bytes,
             one_pool.address_space_bytes + 3 * platform::ThreadStackBytes());
   // Scratch is for the larger of them.
-  EXPECT_EQ(LineBytes(two_pools, "activations"),
-            LineBytes(Plan(Outline(), Options(1024, KvType::kF32, 4)), "activations"));
+  EXPECT_EQ(LineBytes(two_pools, MemoryPart::kActivations),
+            LineBytes(Plan(Outline(), Options(1024, KvType::kF32, 4)), MemoryPart::kActivations));
 }
 
 size_t ResolvedLogitRows(uint64_t max_bytes, uint32_t vocab_size, size_t chunk_tokens) {
@@ -322,9 +327,9 @@ ModelOutline MixtureOutline(uint32_t num_experts) {
 TEST(MemoryPlan, OtherExpertsNeedNoMemory) {
   const MemoryPlanOptions options = Options(1024, KvType::kInt8);
   const MemoryPlan few = Plan(MixtureOutline(16), options);
-  const uint64_t chosen = LineBytes(few, "experts of one token");
+  const uint64_t chosen = LineBytes(few, MemoryPart::kTokenExperts);
   EXPECT_EQ(few.token_expert_bytes, chosen);
-  EXPECT_EQ(LineBytes(few, "other experts"), 3 * chosen);
+  EXPECT_EQ(LineBytes(few, MemoryPart::kOtherExperts), 3 * chosen);
   EXPECT_EQ(few.on_demand_bytes(), 3 * chosen);
   // 4 layers of 4 experts with 3 matrices of 4 bits.
   EXPECT_GT(chosen, 4 * 4 * 3 * 256 * 256 / 2);
@@ -342,7 +347,7 @@ TEST(MemoryPlan, OtherExpertsNeedNoMemory) {
   // Dense models have neither line.
   const MemoryPlan dense = Plan(Outline(), options);
   EXPECT_EQ(dense.on_demand_bytes() + dense.token_expert_bytes, 0u);
-  EXPECT_FALSE(std::ranges::contains(dense.lines, "other experts", &MemoryLine::name));
+  EXPECT_FALSE(std::ranges::contains(dense.lines, MemoryPart::kOtherExperts, &MemoryLine::part));
 }
 
 TEST(MemoryPlan, ExpertsInPrivateMemoryAllCount) {
