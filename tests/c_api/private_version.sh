@@ -1,14 +1,17 @@
 #!/usr/bin/env bash
-# private_version.sh CMAKE SOURCE_DIR PROGRAM LIBRARY: fails unless the version of the private symbols changes if and only
-# if a private header changes, and unless the loader refuses a program of another version.
+# private_version.sh CMAKE SOURCE_DIR PROGRAM LIBRARY NM COMPILER: fails unless the map of private symbols has exactly those
+# that objects of programs need, unless their version changes if and only if a private header or these symbols change, and
+# unless the loader refuses a program of another version.
 set -euo pipefail
-cmake=$1 source_dir=$2 program=$3 library=$4
+cmake=$1 source_dir=$2 program=$3 library=$4 nm=$5 compiler=$6
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
+users=()
 version() {
-  "$cmake" -D VERSION=1.2.3 -D ROOT="$folder" -D "FOLDERS=runtime;grammar" -D INPUT="$source_dir/runtime/c_api/libcria_private.map.in" \
-    -D OUTPUT="$folder/map" -P "$source_dir/runtime/c_api/make_private_map.cmake"
+  "$cmake" -D VERSION=1.2.3 -D ROOT="$folder" -D "FOLDERS=runtime;grammar" -D NM="$nm" \
+    -D USED_BY="$(IFS=';'; echo "${users[*]}")" -D DEFINED_BY="${users:+$folder/library.o}" -D OUTPUT="$folder/map" \
+    -P "$source_dir/runtime/c_api/make_private_map.cmake"
   grep -oE '^CRIA_PRIVATE_1\.2\.3_[0-9a-f]{16} ' "$folder/map"
 }
 expect_changed() {
@@ -31,6 +34,50 @@ echo > "$folder/runtime/core/another.h"
 expect_changed "another header"
 mv "$folder/runtime/core/another.h" "$folder/runtime/xnn/another.h"
 expect_changed "a header in another folder"
+
+# Exported is what one object uses and none defines, and the library does.
+cat > "$folder/library.cc" <<'END'
+namespace cria {
+void Used() {}
+int used_number = 1;
+void UsedAndOwn() {}
+void Unused() {}
+}
+namespace other {
+void Used() {}
+}
+END
+cat > "$folder/first.cc" <<'END'
+namespace other { void Used(); }
+namespace cria {
+void Used();
+void UsedAndOwn();
+void OfNobody();
+inline void Inline() { Used(); }
+void First() { Inline(); UsedAndOwn(); OfNobody(); other::Used(); }
+}
+END
+cat > "$folder/second.cc" <<'END'
+namespace cria {
+extern int used_number;
+int UsedToo() { return used_number; }
+void UsedAndOwn() {}
+}
+END
+for name in library first second; do
+  "$compiler" -O0 -c "$folder/$name.cc" -o "$folder/$name.o"
+done
+expect_symbols() {
+  local found
+  found=$(grep -oE '^ *_Z[^;]*' "$folder/map" | tr -d ' ' | sort | tr '\n' ' ')
+  [ "$found" = "$1 " ] || { echo "the map has $found, not $1"; exit 1; }
+}
+users=("$folder/first.o")
+expect_changed "a program that uses something"
+expect_symbols "_ZN4cria10UsedAndOwnEv _ZN4cria4UsedEv"
+users+=("$folder/second.o")
+expect_changed "another object"
+expect_symbols "_ZN4cria11used_numberE _ZN4cria4UsedEv"
 
 # A library of a build with other headers.
 private=$(grep -oaE 'CRIA_PRIVATE_[0-9.]+_[0-9a-f]{16}' "$library" | sort -u)
