@@ -24,46 +24,66 @@ constexpr Response::Style kResponsesStyle = Response::Style::kResponses;
 
 constexpr ModelUse kNeeded = ModelUse::kNeeded;
 
+// What is said of the paths of several rows.
+constexpr const char* kChat =
+    "OpenAI's chat: streams, tools, `response_format`, log probabilities, several choices";
+constexpr const char* kResponses =
+    "OpenAI's responses: streams, function calls, reasoning, `text.format`; nothing is stored";
+constexpr const char* kEmbeddings = "OpenAI's embeddings of texts";
+constexpr const char* kModels = "the models, and which are loaded";
+constexpr const char* kLoading =
+    "loads one of several models, or gives it up, as llama-server does";
+constexpr const char* kAnthropic = "Anthropic's messages: streams, tools, reasoning";
+constexpr const char* kLlamaTexts =
+    "continues a text, or writes the middle of one, as llama-server does";
+constexpr const char* kLlamaTokens = "as llama-server has them";
+constexpr const char* kRerank = "ranks documents, if the model is a reranker";
+constexpr const char* kSlots =
+    "the sequences, and their states in `--slot-save-path`: `?action=save`, `restore`, `erase`";
+constexpr const char* kOllama = "as Ollama has them";
+
 constexpr std::array<PathRoute, 38> kRoutes = {{
-    {"POST", "/v1/chat/completions", HandleOpenAiChat, kNeeded},
-    {"POST", "/v1/responses", HandleOpenAiResponses, kNeeded, kResponsesStyle},
-    {"POST", "/v1/completions", HandleOpenAiCompletions, kNeeded},
-    {"POST", "/v1/embeddings", HandleOpenAiEmbeddings, kNeeded},
-    {"GET", "/v1/models", HandleOpenAiModels},
-    {"GET", "/v1/models/*", HandleOpenAiModel},
+    {"POST", "/v1/chat/completions", kChat, HandleOpenAiChat, kNeeded},
+    {"POST", "/v1/responses", kResponses, HandleOpenAiResponses, kNeeded, kResponsesStyle},
+    {"POST", "/v1/completions", "OpenAI's completions", HandleOpenAiCompletions, kNeeded},
+    {"POST", "/v1/embeddings", kEmbeddings, HandleOpenAiEmbeddings, kNeeded},
+    {"GET", "/v1/models", kModels, HandleOpenAiModels},
+    {"GET", "/v1/models/*", kModels, HandleOpenAiModel},
     // llama-server has these paths without /v1.
-    {"POST", "/chat/completions", HandleOpenAiChat, kNeeded},
-    {"POST", "/responses", HandleOpenAiResponses, kNeeded, kResponsesStyle},
-    {"POST", "/embeddings", HandleOpenAiEmbeddings, kNeeded},
-    {"GET", "/models", HandleOpenAiModels},
-    {"POST", "/models/load", HandleLoadModel, kNeeded},
-    {"POST", "/models/unload", HandleUnloadModel},
-    {"POST", "/v1/messages", HandleAnthropicMessages, kNeeded, kAnthropicStyle},
-    {"POST", "/v1/messages/count_tokens", HandleAnthropicCount, kNeeded, kAnthropicStyle},
-    {"POST", "/completion", HandleLlamaCompletion, kNeeded, kLlamaServerStyle},
-    {"POST", "/completions", HandleLlamaCompletion, kNeeded, kLlamaServerStyle},
-    {"POST", "/infill", HandleInfill, kNeeded, kLlamaServerStyle},
-    {"POST", "/tokenize", HandleTokenize, kNeeded},
-    {"POST", "/detokenize", HandleDetokenize, kNeeded},
-    {"POST", "/v1/rerank", HandleRerank, kNeeded},
-    {"POST", "/v1/reranking", HandleRerank, kNeeded},
-    {"POST", "/rerank", HandleRerank, kNeeded},
-    {"POST", "/reranking", HandleRerank, kNeeded},
-    {"POST", "/apply-template", HandleApplyTemplate, kNeeded},
-    {"GET", "/health", HandleHealth},
-    {"GET", "/v1/health", HandleHealth},
-    {"GET", "/props", HandleProps, ModelUse::kOptional},
-    {"GET", "/metrics", HandleMetrics},
-    {"GET", "/slots", HandleSlots, kNeeded},
-    {"POST", "/slots/*", HandleSlotAction, kNeeded},
-    {"POST", "/api/chat", HandleOllamaChat, ModelUse::kMayUnload, kOllamaStyle},
-    {"POST", "/api/generate", HandleOllamaGenerate, ModelUse::kMayUnload, kOllamaStyle},
-    {"POST", "/api/embed", HandleOllamaEmbed, kNeeded, kOllamaStyle},
-    {"POST", "/api/embeddings", HandleOllamaEmbeddings, kNeeded, kOllamaStyle},
-    {"GET", "/api/tags", HandleOllamaTags, ModelUse::kNone, kOllamaStyle},
-    {"POST", "/api/show", HandleOllamaShow, ModelUse::kNone, kOllamaStyle},
-    {"GET", "/api/ps", HandleOllamaPs, ModelUse::kNone, kOllamaStyle},
-    {"GET", "/api/version", HandleOllamaVersion, ModelUse::kNone, kOllamaStyle},
+    {"POST", "/chat/completions", kChat, HandleOpenAiChat, kNeeded},
+    {"POST", "/responses", kResponses, HandleOpenAiResponses, kNeeded, kResponsesStyle},
+    {"POST", "/embeddings", kEmbeddings, HandleOpenAiEmbeddings, kNeeded},
+    {"GET", "/models", kModels, HandleOpenAiModels},
+    {"POST", "/models/load", kLoading, HandleLoadModel, kNeeded},
+    {"POST", "/models/unload", kLoading, HandleUnloadModel},
+    {"POST", "/v1/messages", kAnthropic, HandleAnthropicMessages, kNeeded, kAnthropicStyle},
+    {"POST", "/v1/messages/count_tokens", kAnthropic, HandleAnthropicCount, kNeeded,
+     kAnthropicStyle},
+    {"POST", "/completion", kLlamaTexts, HandleLlamaCompletion, kNeeded, kLlamaServerStyle},
+    {"POST", "/completions", kLlamaTexts, HandleLlamaCompletion, kNeeded, kLlamaServerStyle},
+    {"POST", "/infill", kLlamaTexts, HandleInfill, kNeeded, kLlamaServerStyle},
+    {"POST", "/tokenize", kLlamaTokens, HandleTokenize, kNeeded},
+    {"POST", "/detokenize", kLlamaTokens, HandleDetokenize, kNeeded},
+    {"POST", "/v1/rerank", kRerank, HandleRerank, kNeeded},
+    {"POST", "/v1/reranking", kRerank, HandleRerank, kNeeded},
+    {"POST", "/rerank", kRerank, HandleRerank, kNeeded},
+    {"POST", "/reranking", kRerank, HandleRerank, kNeeded},
+    {"POST", "/apply-template", kLlamaTokens, HandleApplyTemplate, kNeeded},
+    {"GET", "/health", "whether the server is well; needs no key", HandleHealth},
+    {"GET", "/v1/health", "the same, if the key is right", HandleHealth},
+    {"GET", "/props", "the model, its chat template, the plan of its memory", HandleProps,
+     ModelUse::kOptional},
+    {"GET", "/metrics", "figures for Prometheus", HandleMetrics},
+    {"GET", "/slots", kSlots, HandleSlots, kNeeded},
+    {"POST", "/slots/*", kSlots, HandleSlotAction, kNeeded},
+    {"POST", "/api/chat", kOllama, HandleOllamaChat, ModelUse::kMayUnload, kOllamaStyle},
+    {"POST", "/api/generate", kOllama, HandleOllamaGenerate, ModelUse::kMayUnload, kOllamaStyle},
+    {"POST", "/api/embed", kOllama, HandleOllamaEmbed, kNeeded, kOllamaStyle},
+    {"POST", "/api/embeddings", kOllama, HandleOllamaEmbeddings, kNeeded, kOllamaStyle},
+    {"GET", "/api/tags", kOllama, HandleOllamaTags, ModelUse::kNone, kOllamaStyle},
+    {"POST", "/api/show", kOllama, HandleOllamaShow, ModelUse::kNone, kOllamaStyle},
+    {"GET", "/api/ps", kOllama, HandleOllamaPs, ModelUse::kNone, kOllamaStyle},
+    {"GET", "/api/version", kOllama, HandleOllamaVersion, ModelUse::kNone, kOllamaStyle},
 }};
 
 // Paths that other servers have, whose last part may be '*', and what is said of them.
@@ -140,6 +160,30 @@ std::vector<std::string> ApiPaths() {
     paths.push_back(std::string(route.method) + " " + route.path);
   }
   return paths;
+}
+
+std::string ApiPathTable() {
+  std::vector<std::string_view> whats;
+  for (const PathRoute& route : kRoutes) {
+    if (!std::ranges::contains(whats, std::string_view(route.what))) whats.push_back(route.what);
+  }
+  std::string table = "| path | what |\n| --- | --- |\n";
+  for (const std::string_view what : whats) {
+    std::string paths;
+    std::string_view method;
+    for (const PathRoute& route : kRoutes) {
+      if (route.what != what) continue;
+      if (!paths.empty()) paths += ", ";
+      paths += '`';
+      if (method != route.method) paths += std::string(route.method) + " ";
+      method = route.method;
+      paths += route.path;
+      if (paths.ends_with('*')) paths.replace(paths.size() - 1, 1, "…");
+      paths += '`';
+    }
+    table += Format("| {} | {} |\n", paths, what);
+  }
+  return table;
 }
 
 Api::Api(ModelStore& models, WorkQueue& work, ApiOptions options)

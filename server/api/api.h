@@ -28,6 +28,9 @@ struct ApiOptions {
 // The paths, each behind its method: "GET /v1/models/*".
 std::vector<std::string> ApiPaths();
 
+// The table of the paths in Markdown, as server/README.md has it.
+std::string ApiPathTable();
+
 struct ApiState;
 
 // All paths that clients of OpenAI, llama-server and ollama call. Requests that the model answers

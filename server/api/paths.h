@@ -4,10 +4,11 @@
 
 namespace cria::server {
 
-// A path, whose last part may be '*', and what answers it.
+// A path, whose last part may be '*', what it is for, and what answers it.
 struct PathRoute {
   const char* method;
   const char* path;
+  const char* what;  // In server/README.md; paths of which the same is said share a row there.
   PathHandler handle;
   ModelUse model = ModelUse::kNone;
   Response::Style style = Response::Style::kOpenAi;
