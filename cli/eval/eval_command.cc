@@ -5,12 +5,14 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "cli/commands/commands.h"
 #include "cli/engine_loader.h"
 #include "cli/eval/choice_evaluation.h"
+#include "cli/eval/eval_plot.h"
 #include "cli/eval/evaluation_summary.h"
 #include "cli/eval/prediction_table.h"
 #include "cli/eval/text_evaluation.h"
@@ -18,8 +20,10 @@
 #include "cli/input/left_out.h"
 #include "cli/input/text_file.h"
 #include "cli/models/get_model.h"
+#include "cli/plot/svg.h"
 #include "cli/report.h"
 #include "cli/start_engine.h"
+#include "cli/terminal/printable.h"
 #include "cli/terminal/progress_bar.h"
 #include "core/format.h"
 #include "core/format_bytes.h"
@@ -27,8 +31,12 @@
 namespace cria::cli {
 namespace {
 
+// So many tokens of each model are bars of the picture.
+constexpr size_t kFarTokens = 8;
+
 struct EvalOptions {
-  ModelChoice model;
+  std::vector<std::string> models;
+  bool agrees = false;
   std::optional<std::string> text_path;
   std::optional<std::string> choices_path;
   std::optional<std::string> base_path;
@@ -37,6 +45,7 @@ struct EvalOptions {
   size_t save_top = 0;
   std::optional<std::string> table_path;
   std::optional<std::string> resume_path;
+  std::optional<std::string> plot_path;
   bool parse_special = false;
   bool json = false;
   bool is_quiet = false;
@@ -68,7 +77,7 @@ class Evaluation {
 
   Status Run() {
     CRIA_RETURN_IF_ERROR(CheckOptions());
-    return options_.choices_path ? RunChoices() : RunText();
+    return options_.choices_path ? RunChoices() : RunTexts();
   }
 
  private:
@@ -79,8 +88,31 @@ class Evaluation {
     if (options_.save_top > 0 && !options_.save_path) {
       return Fail(ErrorCode::kUsage, "--save-top needs --save-logits");
     }
+    if (options_.plot_path && !options_.base_path && !options_.logits_path) {
+      return Fail(ErrorCode::kUsage,
+                  "--plot draws how far models are from a base: give it with --base or --logits");
+    }
     if (options_.table_path) CRIA_RETURN_IF_ERROR(CheckTableName(*options_.table_path));
+    return has_several() ? CheckSeveral() : Status();
+  }
+
+  // Some options are of one model.
+  Status CheckSeveral() const {
+    const std::pair<const char*, bool> given[] = {
+        {"--choices", options_.choices_path.has_value()},
+        {"--save-logits", options_.save_path.has_value()},
+        {"--per-token", options_.table_path.has_value()},
+        {"--resume", options_.resume_path.has_value()},
+        {"--packed", !options_.engine.packing.packed_path.empty()}};
+    for (const auto& [name, is_given] : given) {
+      if (is_given) return Fail(ErrorCode::kUsage, Format("{} is for one model", name));
+    }
+    if (NumRanks() > 1) return Fail(ErrorCode::kUsage, "several ranks load one model");
     return {};
+  }
+  bool has_several() const { return options_.models.size() > 1; }
+  Result<std::string> ModelPath(const std::string& name) const {
+    return GetModel({.name = name, .agrees = options_.agrees}, options_.engine);
   }
 
   Result<std::optional<ProgressFile>> OpenProgress(const Identity& identity, size_t result_bytes) {
@@ -103,7 +135,8 @@ class Evaluation {
                  PeakMemory().c_str());
   }
 
-  void Print(nlohmann::ordered_json json, const std::string& text) const {
+  // Several models are objects in a list, in the order in which they were given.
+  void Print(nlohmann::ordered_json json, const std::string& text) {
     if (!options_.json) {
       std::fputs(text.c_str(), stdout);
       return;
@@ -111,7 +144,12 @@ class Evaluation {
     json["context_tokens"] = engine_->decoder().context_tokens();
     json["threads"] = engine_->batch_pool().num_threads();
     json["peak_resident_bytes"] = platform::ReadMemoryUsage().peak_resident_bytes;
-    PrintJson(json);
+    if (!has_several()) {
+      PrintJson(json);
+      return;
+    }
+    results_.push_back(std::move(json));
+    if (results_.size() == options_.models.size()) PrintJson(results_);
   }
 
   Status RunChoices() {
@@ -119,7 +157,7 @@ class Evaluation {
                           ReadTextFile(*options_.choices_path, LongText()));
     CRIA_ASSIGN_OR_RETURN(const std::vector<ChoiceQuestion> questions,
                           ReadChoiceQuestions(lines, *options_.choices_path));
-    CRIA_ASSIGN_OR_RETURN(const std::string path, GetModel(options_.model, options_.engine));
+    CRIA_ASSIGN_OR_RETURN(const std::string path, ModelPath(options_.models.front()));
     CRIA_ASSIGN_OR_RETURN(engine_, LoadEngine(path, options_.engine));
     Identity identity;
     identity.Add(*engine_);
@@ -141,18 +179,23 @@ class Evaluation {
     return {};
   }
 
-  // The base's engine, if there is one, whose predictions are of the same tokens.
+  // The base's engine, if there is one, whose predictions are of the same tokens. Of several
+  // models, the first one loads it for all, unless the context of another is shorter.
   Status LoadBase() {
     if (!options_.base_path) return {};
+    const size_t context_tokens = engine_->decoder().context_tokens();
+    if (base_ && base_->decoder().context_tokens() != context_tokens) base_.reset();
     if (NumRanks() > 1) {
       return Fail(ErrorCode::kUsage,
                   "several ranks load one model: write the base's predictions with --save-logits, "
                   "and compare with them by --logits");
     }
-    EngineOptions engine = options_.engine;
-    engine.context_tokens = engine_->decoder().context_tokens();
-    engine.packing.packed_path.clear();
-    CRIA_ASSIGN_OR_RETURN(base_, LoadEngine(*options_.base_path, engine));
+    if (!base_) {
+      EngineOptions engine = options_.engine;
+      engine.context_tokens = context_tokens;
+      engine.packing.packed_path.clear();
+      CRIA_ASSIGN_OR_RETURN(base_, LoadEngine(*options_.base_path, engine));
+    }
     if (base_->decoder().vocab_size() != engine_->decoder().vocab_size()) {
       return Fail(ErrorCode::kUsage, "the model and its base have vocabularies of different sizes");
     }
@@ -162,14 +205,14 @@ class Evaluation {
   Result<std::vector<int32_t>> Tokens(const SavedLogits* saved) const {
     const EncodeOptions encoding = {.add_bos = false, .parse_special = options_.parse_special};
     if (!options_.text_path) return saved->of().tokens;
-    CRIA_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(*options_.text_path, LongText()));
-    CRIA_ASSIGN_OR_RETURN(std::vector<int32_t> tokens, engine_->tokenizer().Encode(text, encoding));
-    if (const std::string notice = LeftOutNotice(engine_->tokenizer(), text); !notice.empty()) {
+    CRIA_ASSIGN_OR_RETURN(std::vector<int32_t> tokens,
+                          engine_->tokenizer().Encode(text_, encoding));
+    if (const std::string notice = LeftOutNotice(engine_->tokenizer(), text_); !notice.empty()) {
       std::fprintf(stderr, "cria: %s\n", notice.c_str());
     }
     if (base_) {
       CRIA_ASSIGN_OR_RETURN(const std::vector<int32_t> base_tokens,
-                            base_->tokenizer().Encode(text, encoding));
+                            base_->tokenizer().Encode(text_, encoding));
       if (base_tokens != tokens) {
         return Fail(ErrorCode::kUsage, "the model and its base have different tokenizers");
       }
@@ -230,10 +273,33 @@ class Evaluation {
     return std::optional(std::move(writer));
   }
 
-  Status RunText() {
+  Status RunTexts() {
     engine_options_ = options_.engine;
     CRIA_ASSIGN_OR_RETURN(std::optional<SavedLogits> saved, OpenSaved());
-    CRIA_ASSIGN_OR_RETURN(const std::string path, GetModel(options_.model, options_.engine));
+    if (options_.text_path) {
+      CRIA_ASSIGN_OR_RETURN(text_, ReadTextFile(*options_.text_path, LongText()));
+    }
+    std::vector<ComparedModel> compared;
+    for (const std::string& name : options_.models) {
+      engine_.reset();
+      CRIA_RETURN_IF_ERROR(RunText(name, saved, compared));
+    }
+    if (!options_.plot_path) return {};
+    const std::string& base = options_.base_path ? *options_.base_path : *options_.logits_path;
+    return WriteFigure(PlotEvaluation(compared, ShownName(base)), *options_.plot_path);
+  }
+
+  // The name of a model's file; of another name of a model, all of it.
+  static std::string ShownName(const std::string& name) {
+    std::error_code error;
+    const bool is_path = std::filesystem::exists(name, error);
+    return Printable(is_path ? std::filesystem::path(name).filename().string() : name);
+  }
+
+  // Adds the comparison to `compared` if it will be drawn.
+  Status RunText(const std::string& name, std::optional<SavedLogits>& saved,
+                 std::vector<ComparedModel>& compared) {
+    CRIA_ASSIGN_OR_RETURN(const std::string path, ModelPath(name));
     CRIA_ASSIGN_OR_RETURN(engine_, LoadEngine(path, engine_options_));
     if (saved) CRIA_RETURN_IF_ERROR(CheckSaved(*saved));
     CRIA_RETURN_IF_ERROR(LoadBase());
@@ -273,14 +339,33 @@ class Evaluation {
     }
     PrintFigures(predictions.size(), "tokens");
     const TextSummary summary = SummarizeText(predictions, has_base);
-    Print(SummaryJson(summary), SummaryText(summary));
+    const double bits = BitsPerWeight(OutlineOf(engine_->file()));
+    std::string text = SummaryText(summary);
+    nlohmann::ordered_json json;
+    if (has_several()) json["model"] = name;
+    json.update(SummaryJson(summary));
+    json["bits_per_weight"] = bits;
+    if (has_several()) {
+      text = Format("{}{}, {:.2f} bits per weight\n{}", &name == options_.models.data() ? "" : "\n",
+                    Printable(name), bits, text);
+    }
+    Print(std::move(json), text);
+    if (options_.plot_path) {
+      compared.push_back(
+          {.name = ShownName(name),
+           .bits_per_weight = bits,
+           .summary = summary,
+           .far_tokens = FindFarTokens(predictions, engine_->tokenizer(), kFarTokens)});
+    }
     return {};
   }
 
   const EvalOptions& options_;
   EngineOptions engine_options_;
+  std::string text_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Engine> base_;
+  nlohmann::ordered_json results_ = nlohmann::ordered_json::array();
   std::chrono::steady_clock::time_point start_;
 };
 
@@ -291,7 +376,19 @@ void AddEvalCommand(CommandLine& program) {
   options->engine.max_logit_bytes = kMeasuringLogitBytes;
   CommandLine& command = program.AddCommand(
       "eval", "Compare a model's predictions of a text with a base's, or ask it multiple choice");
-  AddModelChoice(command, options->model);
+  command
+      .Add(
+          "-m,--model", "MODEL",
+          [models = &options->models](std::string_view name) -> Status {
+            models->emplace_back(name);
+            return {};
+          },
+          std::string(kModelNameHelp) + "; may be repeated")
+      .Environment("CRIA_MODEL")
+      .Required()
+      .Positional()
+      .Repeatable();
+  AddAgreement(command, options->agrees);
   Option& text = command.AddText("-f,--file", options->text_path, "The text; -: standard input")
                      .Metavar("FILE");
   Option& base =
@@ -315,6 +412,11 @@ void AddEvalCommand(CommandLine& program) {
                       .AddText("--per-token", options->table_path,
                                "Write a row for each token: .csv, .jsonl or .json")
                       .Metavar("FILE");
+  Option& plot =
+      command
+          .AddText("--plot", options->plot_path,
+                   "Draw divergence over bits per weight, and the worst tokens, into this SVG file")
+          .Metavar("FILE");
   command
       .AddText("--choices", options->choices_path,
                "Questions: in each line a JSON object with context, choices and label")
@@ -323,7 +425,8 @@ void AddEvalCommand(CommandLine& program) {
       .Excludes(base)
       .Excludes(logits)
       .Excludes(save)
-      .Excludes(table);
+      .Excludes(table)
+      .Excludes(plot);
   command
       .AddText("--resume", options->resume_path,
                "Keep results in this file, and go on with those that it has")

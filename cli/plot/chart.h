@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -31,7 +32,12 @@ struct PlotSeries {
   std::vector<PlotPoint> points;  // By growing x.
 };
 
-// One picture of numbers: areas that are stacked, and lines.
+struct Bar {
+  std::string name;
+  double value = 0.0;  // Not negative.
+};
+
+// One picture of numbers: areas that are stacked, and lines; or bars alone.
 struct Chart {
   // A horizontal line at a value.
   struct Level {
@@ -49,6 +55,12 @@ struct Chart {
   // The first one is at the bottom. All have the same x; y is the height of the area.
   std::vector<PlotSeries> areas;
   std::vector<PlotSeries> lines;
+  // Whether the name of each line stands at its last point, too.
+  bool names_points = false;
+  // The first one is at the top. The axis of their numbers is x, from 0 to bars_end or the largest.
+  std::vector<Bar> bars;
+  double bars_end = 0.0;
+  size_t bars_color = 0;  // That of the line with this index in another chart.
   std::vector<Level> levels;
   std::optional<Mark> mark;
 };

@@ -8,6 +8,8 @@
 #include <string_view>
 
 #include "cli/plot/axis_scale.h"
+#include "cli/plot/bar_chart.h"
+#include "cli/plot/svg_text.h"
 #include "cli/terminal/printable.h"
 #include "core/format.h"
 #include "core/output_file.h"
@@ -19,9 +21,9 @@ namespace {
 constexpr double kWidth = 860.0;
 constexpr double kHeadHeight = 64.0;
 constexpr double kChartHeight = 430.0;
-constexpr double kLeft = 86.0;
-constexpr double kRight = 630.0;
-constexpr double kTop = 34.0;
+constexpr double kLeft = kChartLeft;
+constexpr double kRight = kChartRight;
+constexpr double kTop = kChartTop;
 constexpr double kBottom = 370.0;
 constexpr double kLegend = 652.0;
 constexpr double kLegendRow = 22.0;
@@ -43,32 +45,6 @@ constexpr std::array<Color, 8> kColors = {{{"#0072b2", "#4aa3df"},
                                            {"#d55e00", "#f0803c"},
                                            {"#8c6bb1", "#b79ddb"},
                                            {"#7f7f7f", "#a8a8a8"}}};
-
-std::string Escaped(std::string_view text) {
-  std::string escaped;
-  for (const char character : text) {
-    switch (character) {
-      case '&':
-        escaped += "&amp;";
-        break;
-      case '<':
-        escaped += "&lt;";
-        break;
-      case '>':
-        escaped += "&gt;";
-        break;
-      case '"':
-        escaped += "&quot;";
-        break;
-      default:
-        // XML 1.0 has no other characters of control.
-        if (static_cast<unsigned char>(character) >= 0x20) escaped += character;
-    }
-  }
-  return escaped;
-}
-
-std::string Pixels(double value) { return Format("{}", std::round(value * 100.0) / 100.0); }
 
 std::string Style() {
   const auto colors = [](const char* page, const char* ink, const char* soft, const char* grid,
@@ -92,28 +68,6 @@ std::string Style() {
          "@media(prefers-color-scheme:dark){" +
          colors("#0d1117", "#e6edf3", "#9da7b3", "#2b323b", true) + "}";
 }
-
-class SvgText {
- public:
-  void Line(double x1, double y1, double x2, double y2, const char* style) {
-    svg += Format("<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" class=\"{}\"/>\n", Pixels(x1),
-                  Pixels(y1), Pixels(x2), Pixels(y2), style);
-  }
-  // `anchor`: "start", "middle" or "end".
-  void Text(double x, double y, const char* style, const char* anchor, std::string_view text) {
-    svg += Format("<text x=\"{}\" y=\"{}\" class=\"{}\" text-anchor=\"{}\">{}</text>\n", Pixels(x),
-                  Pixels(y), style, anchor, Escaped(text));
-  }
-
-  // Text over areas: a halo keeps it readable. The halo is a text of its own, because not every
-  // program that draws SVG knows paint-order.
-  void TextOver(double x, double y, const char* anchor, std::string_view text) {
-    Text(x, y, "halo", anchor, text);
-    Text(x, y, "ink", anchor, text);
-  }
-
-  std::string svg;
-};
 
 // The smallest and largest numbers of a chart.
 struct Range {
@@ -237,6 +191,13 @@ class ChartDrawer {
     out_.svg += Format("<path class=\"line {}\" d=\"{}\"/>\n", LineStyle(index), path);
     for (const PlotPoint& point : series.points) DrawPoint(series, point, point.y, color, "");
     out_.svg += "</g>\n";
+    if (chart_.names_points) NamePoint(series.name, series.points.back());
+  }
+  void NamePoint(std::string_view name, const PlotPoint& point) {
+    const double x = x_.Pixel(point.x);
+    const bool is_left = x < (kLeft + kRight) / 2.0;
+    out_.TextOver(is_left ? x + 9.0 : x - 9.0, y_.Pixel(point.y) + 4.5, is_left ? "start" : "end",
+                  Shortened(name, kLegendCharacters));
   }
   size_t LineColor(size_t index) const { return (chart_.areas.size() + index) % kColors.size(); }
   // Lines are dotted if there are no more colours.
@@ -300,10 +261,15 @@ class ChartDrawer {
   const AxisMap x_, y_;
 };
 
+double HeightOf(const Chart& chart) {
+  return chart.bars.empty() ? kChartHeight : BarChartHeight(chart);
+}
+
 }  // namespace
 
 std::string FigureSvg(const Figure& figure) {
-  const double height = kHeadHeight + kChartHeight * static_cast<double>(figure.charts.size());
+  double height = kHeadHeight;
+  for (const Chart& chart : figure.charts) height += HeightOf(chart);
   SvgText out;
   out.svg = Format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" "
@@ -314,8 +280,12 @@ std::string FigureSvg(const Figure& figure) {
   out.Text(kLeft, 50.0, "soft", "start", figure.subtitle);
   double top = kHeadHeight;
   for (const Chart& chart : figure.charts) {
-    ChartDrawer(chart, top, out).Draw();
-    top += kChartHeight;
+    if (chart.bars.empty()) {
+      ChartDrawer(chart, top, out).Draw();
+    } else {
+      DrawBarChart(chart, top, out);
+    }
+    top += HeightOf(chart);
   }
   return out.svg + "</svg>\n";
 }

@@ -25,7 +25,15 @@ struct SvgNumbers {
   };
 
   std::vector<Series> series;
+  // A bar of the chart with this title. Its length is in pixels.
+  struct Bar {
+    std::string chart;
+    std::string name;
+    double value;
+    double length;
+  };
   std::vector<Line> levels, marks;
+  std::vector<Bar> bars;
   std::vector<std::string> texts;
 };
 
@@ -77,6 +85,9 @@ inline SvgNumbers ReadSvg(const std::string& svg) {
     } else if (name == "circle") {
       numbers.series.back().points.push_back(
           {number("data-x"), number("data-y"), number("cx"), number("cy")});
+    } else if (name == "rect" && group["class"] == "bars" && open.back() == "rect") {
+      numbers.bars.push_back(
+          {group["data-name"], attributes.at("data-name"), number("data-x"), number("width")});
     } else if (name == "line" && group["class"] == "level" && open.back() == "g") {
       numbers.levels.push_back({group["data-name"], std::stod(group["data-y"]), number("y1")});
     } else if (name == "line" && group["class"] == "mark" && open.back() == "g") {

@@ -11,6 +11,7 @@
 
 #include "support/files.h"
 #include "support/run_program.h"
+#include "support/svg_reader.h"
 #include "support/temporary_directory.h"
 #include "support/tiny_checkpoint.h"
 
@@ -226,7 +227,59 @@ TEST_F(EvalCommandTest, ChoicesResumeAndOverlongContextsLoseTheirBeginning) {
   EXPECT_THAT(Eval({"--choices", PathOf("many")}).output, HasSubstr("accuracy by length: "));
 }
 
+TEST_F(EvalCommandTest, APictureHasTheFiguresOfAllModels) {
+  const std::string picture = PathOf("eval.svg");
+  // The text comes from a pipe, which can be read once.
+  const RunResult result =
+      RunProgram({"/bin/sh", "-c",
+                  "cat \"$1\" | \"$0\" eval -m \"$2\" -m \"$3\" -t 1 -c 64 -f - --base \"$3\" "
+                  "--plot \"$4\" --json -q",
+                  CRIA_PROGRAM, PathOf("text"), PathOf("int8.cria"), PathOf("f32.cria"), picture});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  const json figures = json::parse(result.output);
+  const support::SvgNumbers read = support::ReadSvg(support::ReadFile(picture));
+  ASSERT_EQ(figures.size(), 2u);
+  ASSERT_EQ(read.series.size(), 2u);
+  for (size_t i = 0; i < 2; ++i) {
+    const std::string name = i == 0 ? "int8.cria" : "f32.cria";
+    EXPECT_EQ(figures[i]["model"], PathOf(name));
+    EXPECT_EQ(read.series[i].name, name);
+    EXPECT_NEAR(read.series[i].points.at(0).x, figures[i]["bits_per_weight"].get<double>(), 1e-3);
+    EXPECT_NEAR(read.series[i].points.at(0).y, figures[i]["mean_kl"].get<double>(), 1e-6);
+  }
+  EXPECT_GT(figures[0]["bits_per_weight"], 8.0);
+  EXPECT_LT(figures[0]["bits_per_weight"], 10.0);
+  EXPECT_EQ(figures[1]["bits_per_weight"], 32.0);
+  EXPECT_EQ(figures[1]["mean_kl"], 0.0);
+  // Each alone has the same figures, and its tokens are those of the table.
+  const json alone = EvalJson({"-f", PathOf("text"), "-c", "64", "--base", PathOf("f32.cria"),
+                               "--per-token", PathOf("worst.json")});
+  EXPECT_EQ(alone["mean_kl"], figures[0]["mean_kl"]);
+  std::vector<json> rows = json::parse(support::ReadFile(PathOf("worst.json")));
+  std::ranges::stable_sort(rows, [](const json& a, const json& b) { return a["kl"] > b["kl"]; });
+  ASSERT_EQ(read.bars.size(), 16u);
+  for (size_t i = 0; i < 8; ++i) {
+    const auto& bar = read.bars[i];
+    EXPECT_EQ(bar.chart, "Worst tokens of int8.cria");
+    EXPECT_NEAR(bar.value, rows[i]["kl"].get<double>(), 1e-6);
+    EXPECT_THAT(bar.name, testing::EndsWith(" at " + rows[i]["position"].dump()));
+  }
+  const RunResult text = RunProgram({CRIA_PROGRAM, "eval", PathOf("int8.cria"), PathOf("f32.cria"),
+                                     "-t", "1", "-c", "64", "-f", PathOf("text"), "-q"});
+  EXPECT_THAT(text.output, HasSubstr("/int8.cria, "));
+  EXPECT_THAT(text.output, HasSubstr("/f32.cria, 32.00 bits per weight\npredicted tokens: "));
+}
+
 TEST_F(EvalCommandTest, WhatCannotBeMeantIsRefused) {
+  ExpectUsageError({"-f", PathOf("text"), "--plot", PathOf("none.svg")}, "--base or --logits");
+  ExpectUsageError({"--choices", PathOf("text"), "--plot", PathOf("none.svg")}, "--plot");
+  for (const char* option : {"--choices", "--save-logits", "--per-token", "--resume", "--packed"}) {
+    std::vector<std::string> arguments = {"-m", PathOf("f32.cria"), option, PathOf("one.json")};
+    if (option != std::string("--choices")) {
+      arguments.insert(arguments.end(), {"-f", PathOf("text")});
+    }
+    ExpectUsageError(arguments, " is for one model");
+  }
   ExpectUsageError({}, "give a text with --file or questions with --choices");
   ExpectUsageError({"-f", PathOf("text"), "--save-top", "4"}, "--save-top needs --save-logits");
   ExpectUsageError({"-f", PathOf("text"), "--choices", PathOf("text")}, "--choices");

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <string>
@@ -132,6 +133,45 @@ TEST(FigureSvgTest, EverythingIsWhereTheAxesSay) {
   EXPECT_NEAR(numbers.levels[0].pixel, y_pixel(180e6), kNear);
   EXPECT_NEAR(numbers.marks[0].pixel, line[1].cx, kNear);
   EXPECT_GT(numbers.series[3].points[0].cy, bottom[0].cy) << "the second chart is below";
+}
+
+TEST(FigureSvgTest, BarsBeginAtZeroAndStandBelowTheOtherCharts) {
+  Figure figure = Example();
+  figure.charts[1] = {
+      .title = "Bars & more",
+      .x = {.title = "nats"},
+      .y = {},
+      .bars = {{.name = "\"<a>\\n\" at 7", .value = 2.5},
+               {.name = "a name of more characters than stand before a bar", .value = 0.5},
+               {.name = "nothing", .value = 0.0}},
+      .bars_end = 5.0};
+  const SvgNumbers numbers = ReadSvg(FigureSvg(figure));
+  ASSERT_EQ(numbers.bars.size(), 3u);
+  EXPECT_EQ(numbers.series.size(), 3u);
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(numbers.bars[i].chart, "Bars & more");
+    EXPECT_EQ(numbers.bars[i].name, figure.charts[1].bars[i].name);
+    EXPECT_EQ(numbers.bars[i].value, figure.charts[1].bars[i].value);
+    EXPECT_NEAR(numbers.bars[i].length, 0.4 * numbers.bars[i].value * numbers.bars[0].length, 0.1);
+  }
+  for (const char* text : {"nats", "Bars & more", "\"<a>\\n\" at 7", "2.5", "0.5", "5",
+                           "a name of more characters tha…"}) {
+    EXPECT_THAT(numbers.texts, Contains(text));
+  }
+}
+
+TEST(FigureSvgTest, PointsCanHaveTheirNamesBesideThem) {
+  Figure figure = {.title = "", .subtitle = "", .charts = {{.x = {}, .y = {}}}};
+  figure.charts[0].lines = {{.name = "left", .points = {{1, 1}}},
+                            {.name = "right", .points = {{9, 5}}}};
+  const auto count = [&](const char* name) {
+    return std::ranges::count(ReadSvg(FigureSvg(figure)).texts, name);
+  };
+  EXPECT_EQ(count("left"), 1) << "in the legend";
+  figure.charts[0].names_points = true;
+  // A halo is a text of its own.
+  EXPECT_EQ(count("left"), 3);
+  EXPECT_EQ(count("right"), 3);
 }
 
 TEST(FigureSvgTest, ManyLinesAreToldApartAndTheLegendEnds) {
