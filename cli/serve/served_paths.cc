@@ -22,8 +22,9 @@ const server::PageFile* FindPageFile(std::string_view path) {
 
 void SendPageFile(const server::PageFile& file, server::HttpAnswer& answer) {
   // A browser asks again each time, so that it never mixes the files of two versions.
-  const std::array<server::HttpAnswer::Header, 3> headers = {
-      {{"Content-Security-Policy", std::string(server::PageContentSecurityPolicy())},
+  const std::array<server::HttpAnswer::Header, 4> headers = {
+      {{"Content-Encoding", std::string(server::PageContentEncoding())},
+       {"Content-Security-Policy", std::string(server::PageContentSecurityPolicy())},
        {"Referrer-Policy", "no-referrer"},
        {"Cache-Control", "no-cache"}}};
   answer.Send(200, file.content_type, std::string(file.bytes), headers);

@@ -9,8 +9,12 @@ namespace cria::server {
 struct PageFile {
   std::string_view path;  // The URL's: "/" is the page itself, all others are below "/page/".
   std::string_view content_type;
-  std::string_view bytes;
+  std::string_view bytes;  // In the form of PageContentEncoding().
 };
+
+// The value of the header Content-Encoding, with which all of the files must be sent. There is no
+// other form of them: all browsers read it, and whoever asks without Accept-Encoding takes any.
+std::string_view PageContentEncoding();
 
 // They hold nothing secret, so that a browser may load them without a key, and then ask for one.
 std::span<const PageFile> PageFiles();

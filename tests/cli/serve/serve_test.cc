@@ -59,6 +59,8 @@ TEST(Serve, HasAPageThatLoadsNothingFromElsewhere) {
   const RawResponse page = client.Ask(GetRequest("/"));
   EXPECT_EQ(page.status, 200);
   EXPECT_THAT(page.header("Content-Type"), HasSubstr("text/html"));
+  EXPECT_EQ(page.header("Content-Encoding"), "gzip");
+  EXPECT_THAT(page.body, testing::StartsWith("\x1f\x8b"));
   EXPECT_THAT(page.header("Content-Security-Policy"), HasSubstr("default-src 'none'"));
 }
 

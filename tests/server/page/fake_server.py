@@ -62,7 +62,7 @@ cria_requests_waiting_max 16
 
 def policy():
     """The page's own policy, from its source."""
-    body = (PAGE / "page.cc").read_text().split("return", 1)[1].split(";\n}", 1)[0]
+    body = (PAGE / "page.cc").read_text().split("PageContentSecurityPolicy()", 1)[1].split(";\n}", 1)[0]
     return "".join(re.findall(r'"([^"]*)"', body))
 
 
