@@ -4,20 +4,28 @@ import {requestMessages} from './conversation.js';
 const SAVE_EVERY_MS = 1000;
 
 // `thinkingVariable` turns reasoning on and off in the chat template, if it has one.
-function requestFor(conversation, parent, model, thinkingVariable) {
+function requestFor(conversation, message, continues, model, thinkingVariable) {
   const {settings} = conversation;
-  const request = {messages: requestMessages(conversation, parent), ...settings.sampling};
+  const lastId = continues ? message.id : message.parent;
+  const request = {messages: requestMessages(conversation, lastId), ...settings.sampling};
   if (model) request.model = model;
-  if (thinkingVariable) request.chat_template_kwargs = {[thinkingVariable]: settings.thinking};
+  if (continues) {
+    // The server has no reasoning behind the beginning of an answer.
+    Object.assign(request, {continue_final_message: true, add_generation_prompt: false});
+  } else if (thinkingVariable) {
+    request.chat_template_kwargs = {[thinkingVariable]: settings.thinking};
+  }
   return request;
 }
 
 export class Answer {
-  // `message` is filled in while the answer arrives. `onChange` is called after each part, `onSave`
-  // now and then, `onToken` for each token with the time.
+  // `message` is filled in while the answer arrives; if it has content, the answer goes on with it.
+  // `onChange` is called after each part, `onSave` now and then, `onToken` for each token with the
+  // time.
   constructor(conversation, message, {onChange, onSave, onToken}) {
     this.conversation = conversation;
     this.message = message;
+    this.continues = message.content !== '';
     this.onChange = onChange;
     this.onSave = onSave;
     this.onToken = onToken;
@@ -48,10 +56,13 @@ export class Answer {
   async run(api, server) {
     this.isRunning = true;
     this.message.end = 'unfinished';
+    if (this.continues) this.keepTokens();
     let saved = performance.now();
     try {
       const {model, thinkingVariable} = await server;
-      const request = requestFor(this.conversation, this.message.parent, model, thinkingVariable);
+      if (model) this.message.model = model;
+      const request =
+          requestFor(this.conversation, this.message, this.continues, model, thinkingVariable);
       for await (const part of api.chat(request, this.controller.signal)) {
         this.take(part);
         this.onChange(this);
@@ -82,6 +93,11 @@ export class Answer {
       this.message.end = choice.finish_reason === 'length' ? 'length' : 'stop';
     }
     if (part.usage || part.timings) this.takeFigures(part.usage ?? {}, part.timings ?? {});
+  }
+
+  keepTokens() {
+    const {tokens = 0, earlier_tokens: earlier = 0} = this.message.figures ?? {};
+    this.message.figures = {earlier_tokens: earlier + tokens};
   }
 
   // A part of the stream has one token, but for the few that are not whole characters.

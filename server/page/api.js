@@ -107,6 +107,18 @@ export class Api {
     return response.text();
   }
 
+  // How many tokens a text has. Without a limit of time: it waits for the answers of others.
+  async countTokens(model, content) {
+    const response = await this.fetch('tokenize', {
+      method: 'POST',
+      headers: {'Content-Type': 'application/json'},
+      body: JSON.stringify({...(model && {model}), content}),
+    });
+    const {tokens} = await response.json();
+    if (!Array.isArray(tokens)) throw new ApiError('server', 'the tokens are not a list');
+    return tokens.length;
+  }
+
   // Yields the objects of a streamed answer.
   async * chat(request, signal) {
     const response = await this.fetch('v1/chat/completions', {

@@ -1,6 +1,6 @@
 // Reads Markdown into blocks, which are plain objects:
 //   {type: 'paragraph', text}, {type: 'heading', level, text}, {type: 'rule'},
-//   {type: 'code', language, text}, {type: 'quote', blocks},
+//   {type: 'code', language, text}, {type: 'math', text}, {type: 'quote', blocks},
 //   {type: 'list', ordered, start, items: [{task, blocks}]}, {type: 'table', alignments, rows:
 //   [[text…]…]}
 // `text` is for readInline. A fence without an end is code up to the end of the text, so that code
@@ -8,6 +8,7 @@
 
 const MAX_DEPTH = 16;     // Of quotes and lists in each other; deeper ones are paragraphs.
 const MAX_COLUMNS = 100;  // Of a table.
+const MAX_FORMULA_LINES = 100;
 
 const FENCE = /^( {0,3})(`{3,}(?=[^`]*$)|~{3,})\s*([^\s`]*)/;
 const HEADING = /^ {0,3}(#{1,6})(?=\s|$)/;
@@ -15,6 +16,13 @@ const RULE = /^ {0,3}(?:(?:\*\s*){3,}|(?:-\s*){3,}|(?:_\s*){3,})$/;
 const QUOTE = /^ {0,3}> ?/;
 const ITEM = /^(\s*)([-*+]|(\d{1,9})[.)])(\s+|$)/;
 const DELIMITER_ROW = /^\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?$/;
+
+// A formula that begins a line, and what ends it.
+const FORMULA = /^ {0,3}(\\\[|\$\$)/;
+const FORMULA_ENDS = {
+  '\\[': '\\]',
+  '$$': '$$'
+};
 
 const isBlank = (line) => !/\S/.test(line);
 const indentOf = (line) => line.length - line.trimStart().length;
@@ -48,7 +56,7 @@ const beginsTable = (lines, at) => lines[at].includes('|') && at + 1 < lines.len
 function beginsOther(lines, at, depth) {
   const line = lines[at];
   const item = ITEM.exec(line);
-  return FENCE.test(line) || HEADING.test(line) || RULE.test(line) ||
+  return FENCE.test(line) || endOfFormula(lines, at) || HEADING.test(line) || RULE.test(line) ||
       (depth < MAX_DEPTH && QUOTE.test(line)) || beginsTable(lines, at) ||
       // In a paragraph, a number other than 1 is more likely a year or a sum.
       (depth < MAX_DEPTH && item && item[4] && (item[3] ?? '1') === '1');
@@ -63,6 +71,20 @@ function readFence(lines, at, found) {
     code.push(lines[i].slice(Math.min(indent.length, indentOf(lines[i]))));
   }
   return [{type: 'code', language, text: code.join('\n')}, Math.min(i + 1, lines.length)];
+}
+
+// The line behind the formula that begins on this line; 0 if none does. It has no blank lines; at
+// the end of the text it may still grow. With words behind it, it is a part of the paragraph.
+function endOfFormula(lines, at) {
+  const found = FORMULA.exec(lines[at]);
+  if (!found) return 0;
+  const close = FORMULA_ENDS[found[1]];
+  for (let i = at; i < at + MAX_FORMULA_LINES && !isBlank(lines[i] ?? ''); ++i) {
+    const end = lines[i].indexOf(close, i === at ? found[0].length : 0);
+    if (end >= 0) return /^\s*[.,;]?\s*$/.test(lines[i].slice(end + close.length)) ? i + 1 : 0;
+    if (i + 1 === lines.length) return i + 1;
+  }
+  return 0;
 }
 
 function readQuote(lines, at, depth) {
@@ -155,6 +177,10 @@ function readBlock(lines, at, depth) {
   const line = lines[at];
   const fence = FENCE.exec(line);
   if (fence) return readFence(lines, at, fence);
+  const formulaEnd = endOfFormula(lines, at);
+  if (formulaEnd) {
+    return [{type: 'math', text: lines.slice(at, formulaEnd).join('\n').trim()}, formulaEnd];
+  }
   const heading = HEADING.exec(line);
   if (heading) {
     const text = line.slice(heading[0].length).trim().replace(/(?:^|(?<=\s))#+$/, '').trim();

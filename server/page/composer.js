@@ -1,13 +1,20 @@
 // Where a message is written.
+import {AttachmentTray} from './attachment_tray.js';
 import {relabel} from './elements.js';
 
 const MAX_HEIGHT = 240;
 const DRAFT = 'cria.draft';
 
 export class Composer {
-  // `actions`: send(text), stop(), editLast(), which says whether there was a message to edit.
-  constructor({form, area, button}, actions) {
+  // `actions`: send(text, files), stop(), editLast(), which says whether there was a message to
+  // edit, and those of the tray. `tray` has the elements of the tray.
+  constructor({form, area, button, tray}, actions) {
     Object.assign(this, {area, button, actions});
+    this.tray = new AttachmentTray(tray, {
+      ...actions,
+      removed: () => area.focus(),
+      changed: () => this.showEnabled(),
+    });
     this.isRunning = false;
     area.value = sessionStorage.getItem(DRAFT) ?? '';
     form.addEventListener('submit', (event) => {
@@ -37,10 +44,11 @@ export class Composer {
 
   send() {
     const text = this.area.value.trim();
-    if (!text) return;
+    if (!text && !this.tray.files.length) return;
     this.area.value = '';
+    const files = this.tray.take();
     this.fit();
-    this.actions.send(text);
+    this.actions.send(text, files);
   }
 
   // While an answer arrives, the button stops it.
@@ -54,7 +62,8 @@ export class Composer {
 
   showEnabled() {
     // Not `disabled`, with which the button would lose the focus.
-    this.button.setAttribute('aria-disabled', String(!this.isRunning && !this.area.value.trim()));
+    const isEmpty = !this.area.value.trim() && !this.tray?.files.length;
+    this.button.setAttribute('aria-disabled', String(!this.isRunning && isEmpty));
   }
 
   fit() {

@@ -2,14 +2,18 @@
 // earlier one, which is kept.
 //   {id, title, created, updated, settings: {system, thinking, sampling: {NAME: number}},
 //    messages: [{id, parent, role, content, …}], chosen: {PARENT: id}}
-// A message follows its parent in the list; the parent of the first messages is ''. An answer may
-// also have `reasoning`, `figures` and `end`: 'stop', 'length', 'stopped' by the person, 'failed'
-// or 'unfinished'.
+// A message follows its parent in the list; the parent of the first messages is ''. A question may
+// have `files`, [{name, text}]. An answer may have `model`, `reasoning`, `figures` and `end`:
+// 'stop', 'length', 'stopped' by the person, 'failed', 'unfinished' or 'edited' by the person.
+import {joinFiles} from './attachments.js';
 
 const MAX_TITLE_CHARACTERS = 60;
-const ENDS = ['stop', 'length', 'stopped', 'failed', 'unfinished'];
-const FIGURES =
-    ['tokens', 'prompt_tokens', 'cached_tokens', 'tokens_per_second', 'first_token_seconds'];
+const ENDS = ['stop', 'length', 'stopped', 'failed', 'unfinished', 'edited'];
+// `earlier_tokens` are those of an answer before it was continued. They are in the prompt, too.
+const FIGURES = [
+  'tokens', 'earlier_tokens', 'prompt_tokens', 'cached_tokens', 'tokens_per_second',
+  'first_token_seconds'
+];
 
 export const SAMPLING = [
   {
@@ -94,24 +98,35 @@ export function pathOf(conversation) {
   return path;
 }
 
+// Makes the path lead through a message.
+export function choosePath(conversation, message) {
+  const byId = new Map(conversation.messages.map((each) => [each.id, each]));
+  for (let each = message; each; each = byId.get(each.parent)) {
+    conversation.chosen[each.parent] = each.id;
+  }
+}
+
 // The messages up to this one, as the server wants them.
 export function requestMessages(conversation, lastId) {
   const byId = new Map(conversation.messages.map((message) => [message.id, message]));
   const messages = [];
   for (let message = byId.get(lastId); message; message = byId.get(message.parent)) {
-    messages.unshift({role: message.role, content: message.content});
+    messages.unshift({role: message.role, content: joinFiles(message)});
   }
   const system = conversation.settings.system.trim();
   if (system) messages.unshift({role: 'system', content: system});
   return messages;
 }
 
-export function addMessage(conversation, parent, role, content) {
-  const message = {id: newId(), parent, role, content};
+// `others` are further fields of the message.
+export function addMessage(conversation, parent, role, content, others = {}) {
+  const message = {id: newId(), parent, role, content, ...others};
   conversation.messages.push(message);
   conversation.chosen[parent] = message.id;
   conversation.updated = Date.now();
-  if (!conversation.title && role === 'user') conversation.title = titleFrom(content);
+  if (!conversation.title && role === 'user') {
+    conversation.title = titleFrom(content || message.files?.[0].name || '');
+  }
   return message;
 }
 
@@ -147,6 +162,14 @@ function readMessage(value, place) {
       !['user', 'assistant'].includes(value.role)) {
     throw new TypeError(`${place} is not a message`);
   }
+  if (Array.isArray(value.files)) {
+    message.files =
+        value.files
+            .filter((file) => typeof file?.name === 'string' && typeof file.text === 'string')
+            .map(({name, text}) => ({name, text}));
+    if (!message.files.length) delete message.files;
+  }
+  if (typeof value.model === 'string') message.model = value.model;
   if (typeof value.reasoning === 'string') message.reasoning = value.reasoning;
   if (ENDS.includes(value.end)) message.end = value.end;
   if (isObject(value.figures)) {

@@ -18,7 +18,7 @@ export const formatSeconds = (seconds) =>
 
 export const formatRate = (rate) => rate.toFixed(rate < 100 ? 1 : 0);
 
-const plural = (count, one, many) => `${count} ${count === 1 ? one : many}`;
+export const plural = (count, one, many) => `${count} ${count === 1 ? one : many}`;
 
 export class FiguresView {
   // `onProps` is called with the server's properties each time that they were read.

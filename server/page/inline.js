@@ -1,12 +1,17 @@
 // Reads the Markdown inside of a paragraph into a tree of plain objects:
-//   {type: 'text' | 'code', text}, {type: 'break'}, {type: 'em' | 'strong' | 'del', children},
-//   {type: 'link', href, children}, {type: 'image', href, text}
+//   {type: 'text' | 'code' | 'math', text}, {type: 'break'}, {type: 'em' | 'strong' | 'del',
+//   children}, {type: 'link', href, children}, {type: 'image', href, text}
 // The time is proportional to the length of the text, whatever it is: the page reads an answer
 // again for each piece that arrives.
 
 const MAX_DEPTH = 40;          // Of emphasis and links in each other.
 const MAX_DESTINATION = 2000;  // Characters in the parentheses of a link.
 const PUNCTUATION = /[!-/:-@[-`{-~\p{P}\p{S}]/u;
+const FORMULA_ENDS = {
+  '\\(': '\\)',
+  '\\[': '\\]',
+  '$$': '$$'
+};
 const ENTITIES = {
   amp: '&',
   lt: '<',
@@ -83,6 +88,7 @@ class InlineReader {
     this.backticks = findBackticks(text);
     // How many characters may still be looked at twice, in search of the end of an address.
     this.budget = 4 * text.length + MAX_DESTINATION;
+    this.unclosed = new Set();  // Ends of formulas that the rest of the text does not have.
     this.plain = '';
   }
 
@@ -105,7 +111,7 @@ class InlineReader {
   }
 
   read() {
-    const special = /[\\`*_~[\]!<&\nhH]/g;
+    const special = /[\\`*_~[\]!<&\n$hH]/g;
     while (this.at < this.text.length) {
       special.lastIndex = this.at;
       const found = special.exec(this.text)?.index ?? this.text.length;
@@ -123,7 +129,9 @@ class InlineReader {
   readSpecial(character) {
     switch (character) {
       case '\\':
-        return this.readEscape();
+        return this.readFormula() || this.readEscape();
+      case '$':
+        return this.readFormula() || this.readDollars();
       case '`':
         return this.readCode();
       case '*':
@@ -145,6 +153,47 @@ class InlineReader {
       default:
         return this.readAddress();
     }
+  }
+
+  // A formula in TeX stays as it is written: Markdown's marks mean something else in it.
+  readFormula() {
+    const close = FORMULA_ENDS[this.text.slice(this.at, this.at + 2)];
+    if (!close || this.unclosed.has(close)) return false;
+    const end = this.text.indexOf(close, this.at + 2);
+    if (end < 0) this.unclosed.add(close);
+    if (end <= this.at + 2) return false;
+    return this.pushFormula(end + 2);
+  }
+
+  pushFormula(end) {
+    this.push({type: 'math', text: this.text.slice(this.at, end)});
+    this.at = end;
+    return true;
+  }
+
+  // Dollars may also be money: a formula has no spaces inside of its marks and no digit behind
+  // them. Each search ends at the next dollar, so that all of them together take the text's length.
+  readDollars() {
+    const length = /^\$+/.exec(this.text.slice(this.at, this.at + 100))[0].length;
+    const end = length === 1 ? this.nextDollar(this.at + 1) : -1;
+    if (end > 0 && !/\s/.test(this.text[this.at + 1]) && !/\s/.test(this.text[end - 1]) &&
+        !/[\d$]/.test(this.text[end + 1] ?? '')) {
+      return this.pushFormula(end + 1);
+    }
+    this.plain += this.text.slice(this.at, this.at + length);
+    this.at += length;
+    return true;
+  }
+
+  // Where the next dollar is that is not escaped; -1 if code or the end comes first.
+  nextDollar(from) {
+    const stop = /\\[^]|[$`]/g;
+    stop.lastIndex = from;
+    for (let found = stop.exec(this.text); found; found = stop.exec(this.text)) {
+      if (found[0] === '$') return found.index;
+      if (found[0] === '`') break;
+    }
+    return -1;
   }
 
   readEscape() {

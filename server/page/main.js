@@ -1,45 +1,21 @@
 // Connects the parts of the page.
-import {Answer} from './answer.js';
+import {Answers} from './answers.js';
 import {Api} from './api.js';
 import {Composer} from './composer.js';
-import {addMessage, newConversation, pathOf, titleFrom} from './conversation.js';
+import {addMessage, childrenOf, choosePath, newConversation, pathOf, titleFrom} from './conversation.js';
 import {askKey, askName, confirmDeleteAll} from './dialogs.js';
 import {make} from './elements.js';
 import {FiguresView} from './figures_view.js';
 import {Layout} from './layout.js';
 import {ModelPicker} from './model_picker.js';
+import {SearchView} from './search_view.js';
 import {SettingsView} from './settings_view.js';
 import {fillIcons, Notice, Sidebar} from './sidebar.js';
-import {Store} from './store.js';
+import {openStorage, Store} from './store.js';
 import {Transcript} from './transcript.js';
 
 const WAITING_TICK_MS = 1000;
 const element = (id) => document.getElementById(id);
-
-// Stands in for the browser's storage where it is not allowed.
-class NoStorage {
-  get length() {
-    return 0;
-  }
-  key() {
-    return null;
-  }
-  getItem() {
-    return null;
-  }
-  setItem() {
-    throw new Error('no storage');
-  }
-  removeItem() {}
-}
-
-function openStorage(name) {
-  try {
-    return window[name];
-  } catch {
-    return new NoStorage();
-  }
-}
 
 class Page {
   constructor() {
@@ -51,8 +27,8 @@ class Page {
         () => this.notice.show(
             'The browser has no space left for conversations: this one is lost when the page ' +
             'is closed. Export it, or delete others.'));
-    this.answers = new Map();  // Of messages that arrive, or failed, by the message's id.
     this.model = '';
+    this.contextSize = 0;        // In tokens; 0 if it is not known.
     this.thinkingVariable = '';  // Of the chat template; empty if it has none.
     this.picker = new ModelPicker(
         element('models'), openStorage('localStorage'), (model) => this.showModel(model));
@@ -65,17 +41,21 @@ class Page {
         },
         {
           edit: (message, text) => this.edit(message, text),
+          goOn: (message) => this.goOn(message),
           regenerate: (message) => this.regenerate(message),
           choose: (message) => this.choose(message),
           askKey: (message) => this.answerWithKey(message),
           mayAnswer: () => !this.running()
         });
     this.sidebar = new Sidebar(element('conversations'), {
-      open: (id) => this.openConversation(this.store.get(id)),
+      open: (id, message) => this.openFound(this.store.get(id), message),
       rename: (id) => this.rename(id),
       remove: (id) => this.remove(id),
       exportOne: (id) => this.exportFile([this.store.get(id)])
     });
+    this.search = new SearchView(
+        {input: element('search'), status: element('search-status')}, () => this.showFound(),
+        () => this.sidebar.openFirst());
     this.settings = new SettingsView(
         {
           system: element('system'),
@@ -87,11 +67,28 @@ class Page {
         element('figures'),
         {memory: element('memory'), graph: element('graph'), facts: element('facts')}, this.api,
         (props) => this.takeProps(props));
+    this.answers = new Answers(
+        {api: this.api, store: this.store, graph: this.figures.graph},
+        (answer) => this.transcript.updateAnswer(answer));
     this.composer = new Composer(
-        {form: element('composer'), area: element('message'), button: element('send')}, {
-          send: (text) => this.send(text),
+        {
+          form: element('composer'),
+          area: element('message'),
+          button: element('send'),
+          tray: {
+            list: element('attachments'),
+            button: element('attach'),
+            input: element('attach-file'),
+            target: element('composer')
+          }
+        },
+        {
+          send: (text, files) => this.send(text, files),
           stop: () => this.stop(),
-          editLast: () => this.transcript.editLast()
+          editLast: () => this.transcript.editLast(),
+          count: (text) => this.countTokens(text),
+          room: () => this.room(),
+          say: (sentence) => this.notice.show(sentence)
         });
     this.layout = new Layout(() => this.figures.open());
     this.connectButtons();
@@ -116,6 +113,10 @@ class Page {
 
   connectWindow() {
     document.addEventListener('keydown', (event) => {
+      if (event.key.toLowerCase() === 'k' && (event.ctrlKey || event.metaKey)) {
+        event.preventDefault();
+        this.startSearch();
+      }
       if (event.key !== 'Escape' || event.isComposing) return;
       if (document.querySelector('dialog[open]') || this.layout.closeSidebar()) return;
       if (this.running())
@@ -133,11 +134,11 @@ class Page {
         this.showSidebar();
     });
     window.addEventListener('pagehide', () => {
-      for (const answer of this.answers.values()) answer.leave();
+      this.answers.leave();
     });
     setInterval(() => {
       const answer = this.running();
-      if (answer && !answer.message.content) this.transcript.updateAnswer(answer);
+      if (answer && !answer.tokens) this.transcript.updateAnswer(answer);
     }, WAITING_TICK_MS);
   }
 
@@ -184,9 +185,20 @@ class Page {
     }
   }
 
+  // An answer may have loaded a model, given up another, or failed to load it.
+  async refreshModels() {
+    if (!this.picker.hasChoice) return;
+    try {
+      this.showModel(this.picker.show(await this.api.models()));
+    } catch {
+      // The next request says what is wrong.
+    }
+  }
+
   // The model that answers next, as the list of models has it.
   showModel(model) {
     this.model = String(model?.id ?? '');
+    this.contextSize = Number(model?.meta?.n_ctx) || 0;
     element('model').textContent = this.picker.hasChoice ? '' : this.model;
     if (this.model) this.transcript.setAuthor(this.model);
     element('welcome-text').textContent = `${this.model || 'The model'} runs on this server. ` +
@@ -202,6 +214,7 @@ class Page {
   takeProps(props) {
     const defaults = props.default_generation_settings ?? {};
     this.settings.showDefaults({...defaults, ...defaults.params});
+    this.contextSize ||= Number(defaults.n_ctx) || 0;
     // A server with several models tells of each in its list.
     if (!this.picker.hasChoice) this.showThinking(props.thinking_variable);
     this.figures.showProps(props);
@@ -217,7 +230,38 @@ class Page {
     this.showConversation();
   }
 
+  // Opens a conversation at the message that a search has found, which may be undefined.
+  openFound(conversation, message) {
+    if (message && !pathOf(conversation).includes(message)) {
+      choosePath(conversation, message);
+      this.store.save(conversation);
+    }
+    this.openConversation(conversation);
+    const range = this.markFound(message);
+    (range?.startContainer.parentElement ?? this.transcript.elementOf(message))?.scrollIntoView({
+      block: 'center'
+    });
+  }
+
+  startSearch() {
+    if (document.querySelector('dialog[open]')) return;
+    if (element('open-sidebar').checkVisibility()) this.layout.toggleSidebar(true);
+    element('search').focus();
+    element('search').select();
+  }
+
+  showFound() {
+    this.showSidebar();
+    this.markFound();
+  }
+
+  markFound(message) {
+    const list = element('messages');
+    return this.search.mark(list, this.transcript.elementOf(message) ?? list);
+  }
+
   openNew() {
+    this.search.clear();
     this.openConversation(newConversation(this.store.settings));
     element('message').focus();
   }
@@ -225,7 +269,7 @@ class Page {
   showConversation() {
     const {conversation} = this;
     const path = pathOf(conversation);
-    this.transcript.show(conversation, (message) => this.answers.get(message.id));
+    this.transcript.show(conversation, (message) => this.answers.get(message));
     element('welcome').hidden = path.length > 0;
     element('title').textContent = conversation.title || 'New conversation';
     document.title = conversation.title ? `${conversation.title} – Cria` : 'Cria';
@@ -235,12 +279,11 @@ class Page {
   }
 
   showSidebar() {
-    const running = new Set([...this.answers.values()]
-                                .filter((answer) => answer.isRunning)
-                                .map((answer) => answer.conversation.id));
     const list = this.store.list();
-    this.sidebar.show(list, this.conversation.id, running);
-    for (const id of ['export', 'delete-all']) element(id).hidden = !list.length;
+    this.sidebar.show(
+        this.search.select(list), this.conversation.id, (id) => this.answers.runningIn(id),
+        this.search.pattern);
+    for (const id of ['export', 'delete-all', 'search']) element(id).hidden = !list.length;
   }
 
   changeSettings(settings) {
@@ -260,7 +303,7 @@ class Page {
 
   remove(id) {
     const conversation = this.store.get(id);
-    this.stopAnswersOf(id);
+    this.answers.stopAllOf(id);
     this.store.remove(id);
     if (id === this.conversation.id)
       this.openConversation(this.store.list()[0] ?? newConversation(this.store.settings));
@@ -280,18 +323,10 @@ class Page {
     const list = this.store.list();
     if (!await confirmDeleteAll(list.length)) return;
     for (const {id} of list) {
-      this.stopAnswersOf(id);
+      this.answers.stopAllOf(id);
       this.store.remove(id);
     }
     this.openNew();
-  }
-
-  stopAnswersOf(id) {
-    for (const [messageId, answer] of this.answers) {
-      if (answer.conversation.id !== id) continue;
-      answer.stop();
-      this.answers.delete(messageId);
-    }
   }
 
   exportFile(conversations) {
@@ -323,22 +358,58 @@ class Page {
 
   // The answer under way in the open conversation.
   running() {
-    return [...this.answers.values()].find(
-        (answer) => answer.isRunning && answer.conversation.id === this.conversation.id);
+    return this.answers.runningIn(this.conversation.id);
   }
 
   stop() {
     this.running()?.stop();
   }
 
-  send(text) {
+  send(text, files) {
     const parent = pathOf(this.conversation).at(-1)?.id ?? '';
-    this.answer(addMessage(this.conversation, parent, 'user', text));
+    const others = files.length ? {files} : {};
+    this.answer(addMessage(this.conversation, parent, 'user', text, others));
+  }
+
+  async countTokens(text) {
+    await this.connected;
+    return this.api.countTokens(this.model, text);
+  }
+
+  // The tokens of the context, and those that the conversation takes of it.
+  room() {
+    const figures = pathOf(this.conversation).findLast((message) => message.figures)?.figures;
+    return {
+      taken: (figures?.prompt_tokens ?? 0) + (figures?.tokens ?? 0),
+      context: this.contextSize
+    };
   }
 
   edit(message, text) {
     if (this.running()) return;
-    this.answer(addMessage(this.conversation, message.parent, 'user', text));
+    const {conversation} = this;
+    if (message.role === 'user') {
+      const others = message.files ? {files: message.files} : {};
+      this.answer(addMessage(conversation, message.parent, 'user', text, others));
+    } else if (text !== message.content) {
+      addMessage(conversation, message.parent, 'assistant', text, {end: 'edited'});
+      this.store.save(conversation);
+      this.showConversation();
+    }
+  }
+
+  // Continues an answer. What was said after it followed from its present text, so that a longer
+  // one stands beside it then.
+  goOn(message) {
+    if (this.running()) return;
+    const {conversation} = this;
+    this.answers.forget(message);
+    if (childrenOf(conversation, message.id).length) {
+      const {parent, role, content, id: _, ...others} = structuredClone(message);
+      this.fill(addMessage(conversation, parent, role, content, others));
+    } else {
+      this.fill(message);
+    }
   }
 
   regenerate(message) {
@@ -346,7 +417,7 @@ class Page {
     // Another answer stands beside this one, unless it is empty.
     if (!message.content && !message.reasoning) {
       this.conversation.messages = this.conversation.messages.filter((each) => each !== message);
-      this.answers.delete(message.id);
+      this.answers.forget(message);
     }
     this.answer(this.conversation.messages.find((each) => each.id === message.parent));
   }
@@ -367,41 +438,22 @@ class Page {
     this.showConversation();
   }
 
-  async answer(question) {
+  answer(question) {
+    return this.fill(addMessage(this.conversation, question.id, 'assistant', ''));
+  }
+
+  // Lets the model write a message, or the rest of it.
+  async fill(message) {
     const {conversation} = this;
-    const message = addMessage(conversation, question.id, 'assistant', '');
-    const answer = new Answer(conversation, message, {
-      onChange: (changed) => this.scheduleUpdate(changed),
-      onSave: () => this.store.get(conversation.id) && this.store.save(conversation),
-      onToken: (time) => this.figures.graph.token(time),
-    });
-    this.answers.set(message.id, answer);
-    this.store.save(conversation);
-    this.figures.graph.begin();
-    const done = answer.run(this.api, this.connected.then(() => this));
+    const done = this.answers.run(conversation, message, this.connected.then(() => this));
     this.showConversation();
-    this.transcript.beginAnswer();
+    this.transcript.beginAnswer(message);
     await done;
-    this.figures.graph.end(message.figures?.tokens_per_second);
-    if (!answer.error) this.answers.delete(message.id);
+    this.refreshModels();
     if (conversation === this.conversation)
       this.showConversation();
     else
       this.showSidebar();
-  }
-
-  // Draws once for all that arrived since the last picture.
-  scheduleUpdate(answer) {
-    if (!answer.isRunning) {
-      this.transcript.updateAnswer(answer);
-      return;
-    }
-    if (answer.isScheduled) return;
-    answer.isScheduled = true;
-    requestAnimationFrame(() => {
-      answer.isScheduled = false;
-      if (answer.isRunning) this.transcript.updateAnswer(answer);
-    });
   }
 }
 

@@ -1,10 +1,9 @@
 // Shows Markdown that comes from a model, which may say anything: elements are created one by one,
 // all text is text, links lead to web and mail addresses alone, and nothing is loaded.
 import {readBlocks} from './blocks.js';
-import {copyText, icon, make} from './elements.js';
+import {CodeView} from './code_view.js';
+import {make} from './elements.js';
 import {readInline} from './inline.js';
-
-const COPIED_MS = 1500;
 
 function link(href, children) {
   return make('a', {href, title: href, target: '_blank', rel: 'noopener noreferrer'}, children);
@@ -14,6 +13,8 @@ function renderInlineNode(node) {
   switch (node.type) {
     case 'code':
       return make('code', {}, node.text);
+    case 'math':
+      return make('code', {class: 'math'}, node.text);
     case 'break':
       return make('br');
     case 'em':
@@ -34,18 +35,9 @@ const renderNodes = (nodes) => nodes.map(renderInlineNode);
 const renderInline = (text) => renderNodes(readInline(text));
 
 function codeBlock(block) {
-  const copy = make('button', {type: 'button', class: 'text-button'}, icon('copy'), 'Copy');
-  copy.addEventListener('click', async () => {
-    const copied = await copyText(block.text);
-    copy.replaceChildren(icon(copied ? 'check' : 'close'), copied ? 'Copied' : 'Not copied');
-    setTimeout(() => copy.replaceChildren(icon('copy'), 'Copy'), COPIED_MS);
-  });
-  return make(
-      'figure', {class: 'code', dir: 'ltr'},
-      make('figcaption', {}, make('span', {}, block.language || 'code'), copy),
-      make(
-          'pre', {tabindex: '0', 'aria-label': `code ${block.language}`},
-          make('code', {}, block.text)));
+  const view = new CodeView(block.language);
+  view.update(block.text);
+  return view.element;
 }
 
 function tableBlock(block) {
@@ -98,6 +90,9 @@ function renderBlock(block) {
       return make('hr');
     case 'code':
       return codeBlock(block);
+    case 'math':
+      return make(
+          'pre', {class: 'math', dir: 'ltr', tabindex: '0', 'aria-label': 'formula'}, block.text);
     case 'quote':
       return make('blockquote', {}, block.blocks.map(renderBlock));
     case 'list':
@@ -115,14 +110,28 @@ export class MarkdownView {
   constructor(container) {
     this.container = container;
     this.sources = [];
+    this.lastCode = null;  // The view of the last block, if that is code.
   }
 
   update(text) {
     const blocks = readBlocks(text);
     let same = 0;
     while (same < blocks.length && blocks[same].source === this.sources[same]) ++same;
+    if (this.lastCode && same === this.sources.length - 1 && blocks[same] &&
+        this.lastCode.isBeginOf(blocks[same])) {
+      this.lastCode.update(blocks[same++].text);
+    }
     while (this.container.childNodes.length > same) this.container.lastChild.remove();
-    for (const block of blocks.slice(same)) this.container.append(renderBlock(block));
+    for (const block of blocks.slice(same)) this.append(block);
     this.sources = blocks.map((block) => block.source);
+  }
+
+  append(block) {
+    this.lastCode = null;
+    if (block.type === 'code') {
+      this.lastCode = new CodeView(block.language);
+      this.lastCode.update(block.text);
+    }
+    this.container.append(this.lastCode?.element ?? renderBlock(block));
   }
 }

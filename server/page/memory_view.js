@@ -1,15 +1,10 @@
 // A picture of the memory: the parts of the plan, and below them what is used, in the same scale.
+import {formatBytes} from './bytes.js';
 import {make} from './elements.js';
 
 // Each part has a color of its own. More parts share the last.
 const NUM_COLORS = 8;
 const MIN_PERCENT = 0.4;  // So that a small part can still be seen.
-
-export function formatBytes(bytes) {
-  if (bytes < 1e6) return `${(bytes / 1e3).toFixed(1)} kB`;
-  return bytes < 1e9 ? `${(bytes / 1e6).toFixed(bytes < 1e8 ? 1 : 0)} MB` :
-                       `${(bytes / 1e9).toFixed(2)} GB`;
-}
 
 // The lines of /props that can be shown, the largest first.
 function readPlan(lines) {

@@ -1,7 +1,8 @@
 // Shows one message with what can be done with it.
 import {explain} from './api.js';
+import {fileChip} from './attachment_tray.js';
 import {copyText, icon, iconButton, make, relabel} from './elements.js';
-import {formatRate, formatSeconds} from './figures_view.js';
+import {formatRate, formatSeconds, plural} from './figures_view.js';
 import {MarkdownView} from './markdown.js';
 
 const COPIED_MS = 1500;
@@ -11,22 +12,26 @@ const NOTES = {
   stopped: 'Stopped.',
   unfinished: 'This answer was interrupted when its page was closed.',
   failed: 'This answer did not arrive as a whole.',
+  edited: 'Edited by you.',
 };
 
-function formatSpeed(figures) {
-  const parts = [];
-  if (figures.tokens) parts.push(`${figures.tokens} ${figures.tokens === 1 ? 'token' : 'tokens'}`);
-  if (figures.tokens_per_second) parts.push(`${formatRate(figures.tokens_per_second)} tokens/s`);
-  if (figures.first_token_seconds) {
-    parts.push(`first after ${formatSeconds(figures.first_token_seconds)}`);
-  }
-  return parts.join(' · ');
+// What an answer took, in parts; `perSecond` is how a screen reader or the page says it.
+export function figuresText(figures, perSecond) {
+  const {prompt_tokens: prompt, cached_tokens: cached = 0, tokens_per_second: speed} = figures;
+  const tokens = (figures.tokens ?? 0) + (figures.earlier_tokens ?? 0);
+  const first = figures.first_token_seconds;
+  return [
+    tokens && plural(tokens, 'token', 'tokens'),
+    speed && `${formatRate(speed)} ${perSecond}`,
+    first && `first after ${formatSeconds(first)}`,
+    prompt && `${cached} of ${plural(prompt, 'prompt token', 'prompt tokens')} reused`,
+  ].filter(Boolean);
 }
 
 export class MessageView {
-  // `actions`: edit(message, text), regenerate(message), choose(message), askKey(message),
-  // mayAnswer().
-  constructor(message, author, actions) {
+  // `actions`: edit(message, text), goOn(message), regenerate(message), choose(message),
+  // askKey(message), mayAnswer().
+  constructor(message, actions) {
     this.message = message;
     this.actions = actions;
     this.isUser = message.role === 'user';
@@ -34,10 +39,15 @@ export class MessageView {
     this.markdown = new MarkdownView(this.text);
     this.note = make('div', {class: 'note'});
     this.footer = make('footer', {class: 'actions'});
-    this.element = make(
-        'article', {class: `message ${message.role}`, 'data-id': message.id},
-        make('h2', {class: this.isUser ? 'unseen' : 'author'}, author));
+    this.heading = make('h2', {class: this.isUser ? 'unseen' : 'author'});
+    this.element =
+        make('article', {class: `message ${message.role}`, 'data-id': message.id}, this.heading);
     if (!this.isUser) this.makeReasoning();
+    if (message.files) {
+      this.element.append(make(
+          'ul', {class: 'files', 'aria-label': 'Attached files'},
+          message.files.map((file) => fileChip(file))));
+    }
     this.element.append(this.text, this.note, this.footer);
   }
 
@@ -61,12 +71,15 @@ export class MessageView {
     if (this.reasoning.open) this.reasoningMarkdown.update(reasoning);
   }
 
-  // `versions`: {index, count, previous, next} among the messages at this place. `answer` is given
-  // while this one arrives, and after an error.
+  // `versions`: {index, count, previous, next} among the messages at this place, and the `author`
+  // of an answer that does not say it. `answer` is given while this one arrives, and after an
+  // error.
   update(versions, answer) {
     this.answer = answer;
     const isRunning = Boolean(answer?.isRunning);
     this.element.setAttribute('aria-busy', String(isRunning));
+    const author = this.isUser ? 'You' : this.message.model || versions.author;
+    if (this.heading.textContent !== author) this.heading.textContent = author;
     if (!this.editor) this.markdown.update(this.message.content);
     if (!this.isUser) this.showReasoning();
     this.showNote(isRunning);
@@ -84,11 +97,11 @@ export class MessageView {
   }
 
   showNote(isRunning) {
-    const {end, content, reasoning} = this.message;
+    const {end, content} = this.message;
     this.note.classList.toggle('error', Boolean(this.answer?.error));
     if (isRunning) {
-      const isWaiting = !content && !reasoning;
-      if (!isWaiting) return this.note.replaceChildren();
+      this.note.dataset.state = '';
+      if (this.answer.tokens) return this.note.replaceChildren();
       const seconds = Math.floor(this.answer.secondsSoFar());
       const text = seconds < 3 ? 'Reading…' : `Reading… ${seconds} s`;
       if (!this.waiting?.isConnected) {
@@ -101,12 +114,24 @@ export class MessageView {
     if (this.answer?.error) return this.showError(this.answer.error);
     const isEmpty = this.message.role === 'assistant' && end === 'stop' && !content;
     const note = isEmpty ? 'The model answered with nothing.' : NOTES[end];
-    return this.note.replaceChildren(...(note ? [make('span', {}, note)] : []));
+    const goOn = content && note ? this.makeGoOn() : null;
+    const state = JSON.stringify([note, Boolean(goOn)]);
+    if (state === this.note.dataset.state && this.note.childNodes.length) return undefined;
+    this.note.dataset.state = state;
+    return this.note.replaceChildren(...[note && make('span', {}, note), goOn].filter(Boolean));
+  }
+
+  makeGoOn() {
+    return make(
+        'button',
+        {type: 'button', class: 'button small', on: {click: () => this.actions.goOn(this.message)}},
+        'Continue');
   }
 
   showError(error) {
     if (this.shownError === error && this.note.childNodes.length) return;
     this.shownError = error;
+    this.note.dataset.state = '';
     const {text, wantsKey} = explain(error);
     const again = make(
         'button', {
@@ -118,7 +143,10 @@ export class MessageView {
           }
         },
         wantsKey ? 'Enter the key' : 'Try again');
-    this.note.replaceChildren(make('p', {role: 'alert'}, text), again);
+    // What had arrived may be continued, unless the same would be in the way.
+    const mayGoOn = this.message.content && !wantsKey;
+    this.note.replaceChildren(
+        ...[make('p', {role: 'alert'}, text), mayGoOn && this.makeGoOn(), again].filter(Boolean));
   }
 
   makeActions(versions, isRunning) {
@@ -133,15 +161,19 @@ export class MessageView {
       });
       buttons.push(copy);
     }
-    if (role === 'user') {
-      buttons.push(iconButton('pencil', 'Edit this message', () => this.edit()));
-    } else {
+    if (role === 'user' || content) {
+      buttons.push(iconButton('pencil', this.editLabel(), () => this.edit()));
+    }
+    if (role !== 'user') {
       // An error has a button of its own for this.
       if (!this.answer?.error) {
         buttons.push(
             iconButton('regenerate', 'Answer again', () => this.actions.regenerate(this.message)));
       }
-      if (figures) buttons.push(make('span', {class: 'figures-line'}, formatSpeed(figures)));
+      if (figures) {
+        buttons.push(
+            make('span', {class: 'figures-line'}, figuresText(figures, 'tokens/s').join(' · ')));
+      }
     }
     return buttons;
   }
@@ -158,21 +190,31 @@ export class MessageView {
         move('right', `Later ${what}`, next));
   }
 
-  // Lets the person change the text here. Sending makes another version of the message.
+  editLabel() {
+    return this.isUser ? 'Edit this message' : 'Edit this answer';
+  }
+
+  // Lets the person change the text here, which makes another version of the message. A question
+  // is then answered; an edited answer is what the model has said. Enter begins a line in an
+  // answer, which often has several.
   edit() {
     if (this.editor) return this.editor.querySelector('textarea').focus();
-    const area = make('textarea', {'aria-label': 'Edit the message', rows: 3, dir: 'auto'});
+    const area = make('textarea', {
+      'aria-label': this.isUser ? 'Edit the message' : 'Edit the answer',
+      rows: this.isUser ? 3 : 8,
+      dir: 'auto'
+    });
     area.value = this.message.content;
     const close = () => {
       this.editor.replaceWith(this.text);
       this.editor = null;
       this.footer.hidden = false;
-      this.footer.querySelector('[aria-label="Edit this message"]')?.focus();
+      this.footer.querySelector(`[aria-label="${this.editLabel()}"]`)?.focus();
     };
     const send = () => {
       const text = area.value.trim();
       // Until the answer under way has ended, the text stays here.
-      if (!text || !this.actions.mayAnswer()) return;
+      if ((!text && !this.message.files) || !this.actions.mayAnswer()) return;
       close();
       this.actions.edit(this.message, text);
     };
@@ -181,7 +223,7 @@ export class MessageView {
       if (event.key === 'Escape') {
         event.stopPropagation();
         close();
-      } else if (event.key === 'Enter' && !event.shiftKey) {
+      } else if (event.key === 'Enter' && (this.isUser ? !event.shiftKey : event.ctrlKey)) {
         event.preventDefault();
         send();
       }
@@ -193,7 +235,7 @@ export class MessageView {
             make('button', {type: 'button', class: 'button quiet', on: {click: close}}, 'Cancel'),
             make(
                 'button', {type: 'button', class: 'button primary', on: {click: send}},
-                icon('send'), 'Send')));
+                icon(this.isUser ? 'send' : 'check'), this.isUser ? 'Send' : 'Save')));
     this.text.replaceWith(this.editor);
     this.footer.hidden = true;
     area.style.height = `${Math.min(area.scrollHeight + 4, 400)}px`;

@@ -9,6 +9,12 @@ export function chooseModel(models, name) {
       models.find(({status}) => status?.value === 'loaded') ?? models[0];
 }
 
+// The name of a model, with what is known of its state.
+function labelOf({id, status}) {
+  const state = status?.failed ? 'failed' : status?.value;
+  return state && state !== 'unloaded' ? `${id} (${state})` : String(id);
+}
+
 export class ModelPicker {
   // `storage` keeps the choice; `onChange` is called with the chosen model.
   constructor(select, storage, onChange) {
@@ -33,7 +39,13 @@ export class ModelPicker {
     this.models = models;
     const chosen = chooseModel(models, this.select.value || this.storage.getItem(KEY));
     this.select.hidden = !this.hasChoice;
-    this.select.replaceChildren(...models.map(({id}) => make('option', {value: id}, String(id))));
+    const labels = models.map(labelOf);
+    // The list may be open; it changes only if there is something new.
+    if (labels.join('\n') !== this.labels) {
+      this.labels = labels.join('\n');
+      this.select.replaceChildren(
+          ...models.map(({id}, i) => make('option', {value: id}, labels[i])));
+    }
     if (chosen) this.select.value = chosen.id;
     return chosen;
   }

@@ -1,27 +1,42 @@
 // The list of conversations.
 import {icon, iconButton, make} from './elements.js';
+import {markParts} from './search.js';
+
+const marked = (text, pattern) => pattern ?
+    markParts(pattern, text).map((part) => part.isMatch ? make('mark', {}, part.text) : part.text) :
+    text;
 
 export class Sidebar {
-  // `actions`: open(id), rename(id), remove(id), exportOne(id).
+  // `actions`: open(id, message), where the message may be undefined, rename(id), remove(id),
+  // exportOne(id).
   constructor(list, actions) {
     this.list = list;
     this.actions = actions;
   }
 
-  show(conversations, openId, runningIds) {
+  // `found` are {conversation, message, excerpt}, of which what matches `pattern` is marked; the
+  // last two may be undefined.
+  show(found, openId, isRunning, pattern) {
     const focused =
         this.list.contains(document.activeElement) ? document.activeElement.dataset.focus : null;
-    this.list.replaceChildren(...conversations.map(
-        (conversation) => this.makeItem(
-            conversation, conversation.id === openId, runningIds.has(conversation.id))));
-    if (!conversations.length) {
-      this.list.append(
-          make('li', {class: 'hint'}, 'Conversations are kept in this browser, and nowhere else.'));
+    this.list.replaceChildren(...found.map((each) => {
+      const {id} = each.conversation;
+      return this.makeItem(each, id === openId, isRunning(id), pattern);
+    }));
+    if (!found.length) {
+      this.list.append(make(
+          'li', {class: 'hint'},
+          pattern ? 'Nothing was found.' :
+                    'Conversations are kept in this browser, and nowhere else.'));
     }
     if (focused) this.list.querySelector(`[data-focus="${CSS.escape(focused)}"]`)?.focus();
   }
 
-  makeItem({id, title}, isOpen, isRunning) {
+  openFirst() {
+    this.list.querySelector('.conversation')?.click();
+  }
+
+  makeItem({conversation: {id, title}, message, excerpt}, isOpen, isRunning, pattern) {
     const name = title || 'New conversation';
     const button = (what, label, action) =>
         iconButton(what, label, () => action(id), {'data-focus': `${what} ${id}`});
@@ -34,9 +49,12 @@ export class Sidebar {
               'data-focus': `open ${id}`,
               title: name,
               'aria-current': isOpen ? 'true' : undefined,
-              on: {click: () => this.actions.open(id)}
+              on: {click: () => this.actions.open(id, message)}
             },
-            make('span', {class: 'title', dir: 'auto'}, name),
+            make(
+                'span', {class: 'texts'},
+                make('span', {class: 'title', dir: 'auto'}, marked(name, pattern)),
+                excerpt && make('small', {dir: 'auto'}, marked(excerpt, pattern))),
             isRunning ? make('span', {class: 'working', role: 'img', 'aria-label': 'answering'}) :
                         null),
         make(

@@ -5,6 +5,31 @@ const PREFIX = 'cria.conversation.';
 const SETTINGS = 'cria.settings';
 const FORMAT = 'cria-conversations';
 
+// Stands in for the browser's storage where it is not allowed.
+class NoStorage {
+  get length() {
+    return 0;
+  }
+  key() {
+    return null;
+  }
+  getItem() {
+    return null;
+  }
+  setItem() {
+    throw new Error('no storage');
+  }
+  removeItem() {}
+}
+
+export function openStorage(name) {
+  try {
+    return window[name];
+  } catch {
+    return new NoStorage();
+  }
+}
+
 export class Store {
   // `onFull` is called if the browser has no space for a conversation.
   constructor(storage, onFull) {

@@ -1,7 +1,7 @@
 // Shows the messages of the open conversation, and says new answers to screen readers.
 import {childrenOf, pathOf} from './conversation.js';
 import {make} from './elements.js';
-import {MessageView} from './message_view.js';
+import {figuresText, MessageView} from './message_view.js';
 
 const NEAR_END_PIXELS = 60;
 
@@ -13,8 +13,9 @@ class Announcer {
     this.said = 0;
   }
 
-  begin(text) {
-    this.said = 0;
+  // `said` are blocks of the answer that were there before.
+  begin(text, said) {
+    this.said = said;
     this.region.replaceChildren(make('p', {}, text));
   }
 
@@ -46,10 +47,10 @@ export class Transcript {
     new ResizeObserver(() => this.follow()).observe(list);
   }
 
-  // Takes effect when the conversation is shown again.
+  // Whose the answers are of which nothing else is known. Takes effect when the conversation is
+  // shown again.
   setAuthor(author) {
     this.author = author;
-    this.conversation = null;
   }
 
   showJump() {
@@ -75,8 +76,7 @@ export class Transcript {
     const path = pathOf(conversation);
     const views = new Map();
     for (const message of path) {
-      const view = this.views.get(message.id) ??
-          new MessageView(message, message.role === 'user' ? 'You' : this.author, this.actions);
+      const view = this.views.get(message.id) ?? new MessageView(message, this.actions);
       views.set(message.id, view);
     }
     const elements = [...views.values()].map((view) => view.element);
@@ -102,6 +102,7 @@ export class Transcript {
     this.views.get(message.id)
         ?.update(
             {
+              author: this.author,
               index,
               count: versions.length,
               previous: versions[index - 1],
@@ -110,8 +111,10 @@ export class Transcript {
             answer);
   }
 
-  beginAnswer() {
-    this.announcer.begin('Answering');
+  beginAnswer(message) {
+    const blocks = this.views.get(message.id)?.text.children.length ?? 0;
+    // The last of them may grow.
+    this.announcer.begin('Answering', Math.max(0, blocks - 1));
     this.scrollToEnd();
   }
 
@@ -122,9 +125,16 @@ export class Transcript {
     const blocks = view.text.children.length;
     this.announcer.sayBlocks(view.text, answer.isRunning ? Math.max(0, blocks - 1) : blocks);
     if (!answer.isRunning && !answer.error) {
-      this.announcer.say(answer.message.end === 'stopped' ? 'Stopped' : 'End of the answer');
+      const end = answer.message.end === 'stopped' ? 'Stopped' : 'End of the answer';
+      const figures = figuresText(answer.message.figures ?? {}, 'tokens per second');
+      this.announcer.say([end, ...figures].join(', '));
     }
     this.follow();
+  }
+
+  // Undefined if the message is not shown.
+  elementOf(message) {
+    return this.views.get(message?.id)?.element;
   }
 
   editLast() {

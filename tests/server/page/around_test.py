@@ -158,9 +158,14 @@ class LayoutTest(FakeServerTest):
         self.wait(lambda: self.texts("#announcer p") == ["Answering", "First."])
         gate.set()
         self.wait_for_end()
-        self.assertEqual(
-            self.texts("#announcer p"), ["Answering", "First.", "Second.", "End of the answer"]
+        said = self.texts("#announcer p")
+        self.assertEqual(said[:3], ["Answering", "First.", "Second."])
+        self.assertRegex(
+            said[3],
+            "^End of the answer, 2 tokens, 12.5 tokens per second, first after .*, "
+            "8 of 21 prompt tokens reused$",
         )
+        self.assertEqual(len(said), 4)
 
     def check_accessibility(self):
         problems = self.browser.execute_async_script(

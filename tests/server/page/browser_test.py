@@ -8,14 +8,20 @@ real one.
 """
 
 import argparse
+import pathlib
+import re
 import sys
 import unittest
 
 from around_test import ConversationTest, LayoutTest
 from chat_test import ChatTest
+from files_test import FilesTest
+from going_on_test import GoingOnTest
+from models_test import ModelsTest
 from page_test_case import ARGUMENTS, FakeServerTest, PageTest
 from safety_test import ErrorTest, HostileAnswerTest
 from screenshots_test import ScreenshotsTest
+from search_test import SearchTest
 
 
 class ModulesTest(FakeServerTest):
@@ -33,7 +39,17 @@ class RealServerTest(PageTest):
     """A chat with any server."""
 
     def setUp(self):
+        self.browser.get(ARGUMENTS.url + "/page/icon.svg")
+        self.script("localStorage.clear(); sessionStorage.clear()")
         self.open(ARGUMENTS.url)
+
+    def set_longest(self, tokens):
+        option = self.find("#option-max_tokens")
+        self.script(
+            "arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event('input'))",
+            option,
+            tokens,
+        )
 
     def test_chat(self):
         self.ask("Hello! Who are you?")
@@ -43,10 +59,56 @@ class RealServerTest(PageTest):
         self.wait(lambda: self.find_all(".bar"), "the memory plan")
         self.screenshot("real")
 
+    def test_goes_on(self):
+        self.set_longest("4")
+        self.ask("Hello! Who are you?")
+        [begun] = self.answers()
+        self.assertTrue(begun)
+        self.assertIn("longest length", self.texts(".message.assistant > .note")[0])
+        self.set_longest("12")
+        self.find(".note .button.small").click()
+        self.wait_for_end()
+        self.assertEqual(self.find_all(".note.error"), [])
+        [whole] = self.answers()
+        self.assertTrue(whole.startswith(begun) and len(whole) > len(begun), (begun, whole))
+
+    def test_attaches_a_file(self):
+        path = pathlib.Path(self.downloads.name) / "poem.txt"
+        path.write_text("A llama ran\nover a hill.\n")
+        self.find("#attach-file").send_keys(str(path))
+        self.wait(lambda: re.search(r"27 B · \d+ tokens", "".join(self.texts(".chip"))))
+        self.set_longest("8")
+        self.ask("Who ran?")
+        self.assertEqual(self.find_all(".note.error"), [])
+        self.assertTrue(self.answers()[0])
+
+    def test_several_models(self):
+        names = self.texts("#models option")
+        if len(names) < 2:
+            self.skipTest("the server has one model")
+        self.set_longest("8")
+        for option in self.script("return [...document.querySelectorAll('#models option')].map((o) => o.value)"):
+            with self.subTest(option):
+                self.choose_model(option)
+                self.ask("Hello!")
+                self.wait(
+                    lambda: any(
+                        text in (f"{option} (loaded)", f"{option} (failed)")
+                        for text in self.texts("#models option")
+                    )
+                )
+                self.screenshot(f"real-{option}")
+        authors = self.texts(".message .author")
+        self.assertEqual(len(set(authors)), len(names), authors)
+
 
 SUITES = [
     ModulesTest,
     ChatTest,
+    GoingOnTest,
+    FilesTest,
+    SearchTest,
+    ModelsTest,
     HostileAnswerTest,
     ErrorTest,
     ConversationTest,

@@ -22,7 +22,10 @@ class ChatTest(FakeServerTest):
         self.assertEqual(self.answers(), ["Hello, world!"])
         self.assertEqual(self.texts(".message.assistant strong"), ["world"])
         self.assertEqual(self.find(".message.assistant").get_attribute("aria-busy"), "false")
-        self.assertIn("3 tokens · 12.5 tokens/s", self.texts(".figures-line")[0])
+        self.assertRegex(
+            self.texts(".figures-line")[0],
+            "^3 tokens · 12.5 tokens/s · first after .* · 8 of 21 prompt tokens reused$",
+        )
         request = self.server.requests[0]
         self.assertEqual(request["messages"], [{"role": "user", "content": "Hi"}])
         self.assertEqual(
@@ -54,7 +57,7 @@ class ChatTest(FakeServerTest):
         self.press(Keys.ESCAPE)
         self.wait_for_end()
         self.assertEqual(self.answers(), ["begun"])
-        self.assertEqual(self.texts(".message.assistant > .note"), ["Stopped."])
+        self.assertEqual(self.texts(".message.assistant > .note"), ["Stopped.Continue"])
         self.assertTrue(self.server.gone.wait(WAIT_SECONDS), "the connection is closed")
         self.ask("again")
         self.assertEqual(self.answers()[1], "You said: again")

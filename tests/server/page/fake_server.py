@@ -62,7 +62,8 @@ cria_requests_waiting_max 16
 
 def policy():
     """The page's own policy, from its source."""
-    body = (PAGE / "page.cc").read_text().split("PageContentSecurityPolicy()", 1)[1].split(";\n}", 1)[0]
+    source = (PAGE / "page.cc").read_text()
+    body = source.split("PageContentSecurityPolicy()", 1)[1].split(";\n}", 1)[0]
     return "".join(re.findall(r'"([^"]*)"', body))
 
 
@@ -143,9 +144,7 @@ class Handler(BaseHTTPRequestHandler):
         elif not self.is_allowed():
             pass
         elif self.path == "/v1/models":
-            self.answer_json(
-                200, {"object": "list", "data": [{"id": "cria-demo", "object": "model"}]}
-            )
+            self.answer_json(200, {"object": "list", "data": self.server.models})
         elif self.path == "/props" and self.server.props is not None:
             self.answer_json(200, self.server.props)
         elif self.path == "/metrics":
@@ -158,10 +157,14 @@ class Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         if not self.is_allowed():
             return
+        request = json.loads(body)
+        if self.path == "/tokenize" and self.server.tokens_per_word:
+            words = request["content"].split()
+            self.answer_json(200, {"tokens": [1] * len(words) * self.server.tokens_per_word})
+            return
         if self.path != "/v1/chat/completions":
             self.answer_error(Refusal(404, "there is no such path"))
             return
-        request = json.loads(body)
         self.server.requests.append(request)
         steps = self.server.next_answer(request)
         if isinstance(steps[0], Refusal):
@@ -259,6 +262,8 @@ class FakeServer(ThreadingHTTPServer):
     def reset(self):
         self.key = None
         self.props = PROPS
+        self.models = [{"id": "cria-demo", "object": "model"}]
+        self.tokens_per_word = 1  # 0: there is no /tokenize.
         self.requests = []
         self.paths = []
         self.held = {}  # Gates by the path whose answer waits for them.

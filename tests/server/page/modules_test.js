@@ -1,11 +1,16 @@
 // Tests of the page's modules that need no server, run in the browser by browser_test.py.
+import {fencedFile, joinFiles, tooLong} from '/page/attachments.js';
 import {readBlocks} from '/page/blocks.js';
-import {addMessage, newConversation, pathOf, readConversation, requestMessages, titleFrom} from '/page/conversation.js';
+import {formatBytes} from '/page/bytes.js';
+import {CodeView} from '/page/code_view.js';
+import {addMessage, choosePath, newConversation, pathOf, readConversation, requestMessages, titleFrom} from '/page/conversation.js';
 import {readEvents} from '/page/event_stream.js';
 import {readMetric} from '/page/figures_view.js';
+import {readTokens} from '/page/highlight.js';
 import {readInline, safeUrl} from '/page/inline.js';
 import {MarkdownView} from '/page/markdown.js';
-import {formatBytes} from '/page/memory_view.js';
+import {chooseModel} from '/page/model_picker.js';
+import {markParts, searchConversations, searchPattern} from '/page/search.js';
 import {speedOf} from '/page/speed_graph.js';
 import {Store} from '/page/store.js';
 
@@ -60,6 +65,52 @@ const SHOWN = [
   ['[m](mailto:a@b.c)', `<p>${link('mailto:a@b.c', 'm')}</p>`],
   ['![alt](http://evil/x.png)', `<p>${link('http://evil/x.png', 'image: alt')}</p>`],
   ['![](http://evil/x.png)', `<p>${link('http://evil/x.png', 'image: http://evil/x.png')}</p>`],
+  ['`\\(a\\)`', '<p><code>\\(a\\)</code></p>'],
+];
+
+const math = (text) => `<code class="math">${text}</code>`;
+const formula = (text) => '<pre class="math" dir="ltr" tabindex="0" aria-label="formula">' +
+    `${text}</pre>`;
+
+// Formulas, which stay as they are written.
+const FORMULAS = [
+  ['\\(a_1 * b_2 * c\\\\d\\)', `<p>${math('\\(a_1 * b_2 * c\\\\d\\)')}</p>`],
+  ['so \\(x\\), *y*', `<p>so ${math('\\(x\\)')}, <em>y</em></p>`],
+  ['$x_1^2$ and $y_2$.', `<p>${math('$x_1^2$')} and ${math('$y_2$')}.</p>`],
+  ['$\\$5 \\% *a*$', `<p>${math('$\\$5 \\% *a*$')}</p>`],
+  ['It is $$a_b$$ here', `<p>It is ${math('$$a_b$$')} here</p>`],
+  ['Then \\[a_b\\] holds', `<p>Then ${math('\\[a_b\\]')} holds</p>`],
+  ['From $5 to $6', '<p>From $5 to $6</p>'],
+  ['$5-$6', '<p>$5-$6</p>'],
+  ['$ x $', '<p>$ x $</p>'],
+  ['$a `b$`', '<p>$a <code>b$</code></p>'],
+  ['a $$', '<p>a $$</p>'],
+  ['\\(open *a*', '<p>(open <em>a</em></p>'],
+  ['a\\\\(b\\)', '<p>a\\(b)</p>'],
+  ['\\[\n- a &= b \\\\\n- c\n\\]\nd', `${formula('\\[\n- a &amp;= b \\\\\n- c\n\\]')}<p>d</p>`],
+  ['It is\n$$x\n= y$$.', `<p>It is</p>${formula('$$x\n= y$$.')}`],
+  ['$$x', formula('$$x')],
+  ['\\[a\n\nb', '<p>[a</p><p>b</p>'],
+];
+
+// Programs, and their tokens that have colors.
+const PROGRAMS = [
+  ['js', 'let a = "x\\"y"; // 1\n/* 2', 'word:let text:"x\\"y" comment:// 1 comment:/* 2'],
+  ['js', '`a ${b}\n` + 0x1F', 'text:`a ${b}\n` number:0x1F'],
+  ['c++', 'int x = 1\'000; char c = \'"\';', 'word:int number:1\'000 word:char text:\'"\''],
+  ['Python', 'def f(): # x\n  """a\n"b" """', 'word:def comment:# x text:"""a\n"b" """'],
+  ['python', 'x = "open\nif x', 'text:"open word:if'],
+  ['rust', 'fn f<\'a>(x: &\'a u8) {\'{\'}', 'word:fn text:\'{\''],
+  ['sql', 'Select a -- x\nfrom b - 1', 'word:Select comment:-- x word:from number:1'],
+  ['sh', 'if [ $x ]; then # y', 'word:if word:then comment:# y'],
+  ['json', '{"a": [1.5, true]}', 'text:"a" number:1.5 word:true'],
+  [
+    'html', '<!-- a --><b c="d">&amp;</b>',
+    'comment:<!-- a --> word:<b text:"d" number:&amp; word:</b'
+  ],
+  ['css', 'a { color: red; /* b */ }', 'comment:/* b */'],
+  ['unknown', 'let a = 1', ''],
+  ['', 'let a = 1', ''],
 ];
 
 // Attacks, of which every character must be shown.
@@ -109,6 +160,13 @@ const LONG = {
   images: '![a]('.repeat(2e4),
   angles: '<http://a'.repeat(1e4),
   fences: '```\n'.repeat(2e4),
+  parentheses: '\\('.repeat(5e4),
+  closedParentheses: '\\(\\)'.repeat(3e4),
+  dollars: '$a '.repeat(5e4),
+  runsOfDollars: '$'.repeat(1e5),
+  formulas: '$a$ '.repeat(3e4),
+  openFormulas: `${'\\[\na\n'.repeat(2e4)}\n`,
+  escapes: `$${'\\'.repeat(1e5)}`,
 };
 
 const failures = [];
@@ -140,6 +198,133 @@ function testMarkdown() {
         `elements of ${text}`);
   }
   expectEqual(safeUrl('https://a\n.b'), null, 'an address with a line end');
+}
+
+function testFormulas() {
+  for (const [markdown, expected] of FORMULAS) {
+    expectEqual(html(markdown), expected, JSON.stringify(markdown));
+  }
+}
+
+const colored = (tokens) =>
+    tokens.filter(({kind}) => kind).map(({kind, text}) => `${kind}:${text}`).join(' ');
+
+function testHighlight() {
+  for (const [language, text, expected] of PROGRAMS) {
+    const tokens = [...readTokens(language, text)];
+    expectEqual(tokens.map((token) => token.text).join(''), text, 'all characters');
+    expectEqual(colored(tokens), expected, `${language}: ${text}`);
+    // Read in parts, it has the same elements.
+    const grown = new CodeView(language);
+    for (let i = 1; i <= text.length; ++i) grown.update(text.slice(0, i));
+    const whole = new CodeView(language);
+    whole.update(text);
+    expectEqual(grown.code.innerHTML, whole.code.innerHTML, `${language} in parts`);
+  }
+  const evil = new CodeView('html');
+  evil.update('<img src=x onerror="alert(1)">');
+  expectEqual(evil.code.querySelectorAll(':not(span)').length, 0, 'elements of code');
+}
+
+// Texts that are random, but have what tokens consist of, read in parts and as a whole.
+function testGrowingCode() {
+  const parts = [
+    '"', '\'', '`', '/', '*', '#', '-', '<', '!', '>', '\\', '\n', ' ', 'if', 'a', '1', '.',
+    '\u{1F999}'
+  ];
+  let state = 1;
+  const random = (count) => {
+    state = (state * 48271) % 2147483647;
+    return state % count;
+  };
+  for (const language of ['js', 'rust', 'python', 'sql', 'yaml', 'css', 'html']) {
+    for (let trial = 0; trial < 100; ++trial) {
+      const grown = new CodeView(language);
+      let text = '';
+      for (let i = 0; i < 40; ++i) {
+        text += parts[random(parts.length)];
+        if (random(3) === 0) grown.update(text);
+      }
+      grown.update(text);
+      const whole = new CodeView(language);
+      whole.update(text);
+      if (grown.code.innerHTML !== whole.code.innerHTML) {
+        expectEqual(grown.code.innerHTML, whole.code.innerHTML, `${language} in parts: ${text}`);
+        break;
+      }
+    }
+  }
+}
+
+// Programs that could take long, as a whole and in parts.
+function testTimeOfCode() {
+  const texts = [
+    '"'.repeat(1e5), '\''.repeat(1e5), '/*'.repeat(5e4), '<!--'.repeat(3e4), '\'\\'.repeat(5e4),
+    '"""'.repeat(3e4), 'a'.repeat(1e5), '1\''.repeat(5e4), '\\'.repeat(1e5), '- '.repeat(5e4)
+  ];
+  for (const language of ['js', 'rust', 'python', 'sql', 'html']) {
+    for (const text of texts) {
+      const began = performance.now();
+      const view = new CodeView(language);
+      for (let end = text.length / 2; end < text.length; end += text.length / 20) {
+        view.update(text.slice(0, end));
+      }
+      view.update(text);
+      const ms = performance.now() - began;
+      if (ms > 3000) failures.push(`${language} ${text.slice(0, 8)} took ${ms} ms`);
+    }
+  }
+}
+
+function testFiles() {
+  expectEqual(
+      fencedFile({name: 'a.Md', text: '```\nx\n```\n'}), 'a.Md:\n````md\n```\nx\n```\n````',
+      'a file with a fence');
+  expectEqual(fencedFile({name: 'Makefile', text: 'a'}), 'Makefile:\n```\na\n```', 'no ending');
+  expectEqual(joinFiles({content: 'x'}), 'x', 'no files');
+  expectEqual(tooLong('a', 10, 0, 0), '', 'a context that is not known');
+  expectEqual(tooLong('a', 10, 80, 100), '', 'a file that fits');
+  expectEqual(tooLong('a', 100, 0, 100).includes('the context has 100.'), true, 'a long file');
+  expectEqual(tooLong('a', 30, 80, 100).includes('20 of 100 are left'), true, 'a late file');
+  const conversation = newConversation({system: '', thinking: true, sampling: {}});
+  addMessage(conversation, '', 'user', '', {files: [{name: 'a', text: 'b'}]});
+  expectEqual(conversation.title, 'a', 'the title of a file');
+  expectEqual(readConversation(structuredClone(conversation)), conversation, 'files that are kept');
+  conversation.messages[0].files = [{name: 1}, null, 'x'];
+  expectEqual('files' in readConversation(conversation).messages[0], false, 'files that are none');
+}
+
+function testSearch() {
+  const marks = (query, text) => markParts(searchPattern(query), text)
+                                     .map((part) => part.isMatch ? `[${part.text}]` : part.text)
+                                     .join('');
+  expectEqual(marks('A.b', 'xa.BaxB'), 'x[a.B]axB', 'marks');
+  expectEqual(marks(' a  b ', 'a\nb'), '[a\nb]', 'spaces');
+  expectEqual(
+      marks('\\^$.*+?()[]{}|/-', '\\^$.*+?()[]{}|/-'), '[\\^$.*+?()[]{}|/-]',
+      'marks of expressions');
+  expectEqual(marks('ä', 'xÄ'), 'x[Ä]', 'an umlaut');
+  expectEqual(searchPattern('  '), null, 'nothing');
+  const conversation = newConversation({system: '', thinking: true, sampling: {}});
+  const first = addMessage(conversation, '', 'user', `${'a '.repeat(50)}needle${' b'.repeat(50)}`);
+  addMessage(conversation, first.id, 'assistant', 'other');
+  const [found] = searchConversations(searchPattern('NEEDLE'), [conversation]);
+  expectEqual(found.message.id, first.id, 'the message');
+  expectEqual(/^…(a )+needle( b)+…$/.test(found.excerpt), true, found.excerpt);
+  expectEqual(searchConversations(searchPattern('no'), [conversation]), [], 'nothing found');
+  const other = addMessage(conversation, '', 'user', 'beside');
+  choosePath(conversation, first);
+  expectEqual(pathOf(conversation)[0].id, first.id, 'the chosen path');
+  choosePath(conversation, other);
+  expectEqual(pathOf(conversation)[0].id, other.id, 'another path');
+}
+
+function testModels() {
+  const models = [{id: 'a'}, {id: 'b', status: {value: 'loaded'}}];
+  expectEqual(chooseModel(models, 'a').id, 'a', 'the model that was chosen');
+  expectEqual(chooseModel(models, 'c').id, 'b', 'the model that is loaded');
+  expectEqual(chooseModel(models.slice(0, 1), null).id, 'a', 'the first model');
+  expectEqual(chooseModel([], 'a') === undefined, true, 'no model');
 }
 
 function testBlocks() {
@@ -302,8 +487,8 @@ function testFigures() {
   expectEqual(readMetric('a{x="y"} 3e2\n', 'a'), 300, 'a metric with a label');
   expectEqual(readMetric('a 1', 'b') === undefined, true, 'a metric that is missing');
   expectEqual(
-      [999, 1e6, 123e6, 1.5e9].map(formatBytes), ['1.0 kB', '1.0 MB', '123 MB', '1.50 GB'],
-      'sizes');
+      [999, 1000, 1e6, 123e6, 1.5e9].map(formatBytes),
+      ['999 B', '1.0 kB', '1.0 MB', '123 MB', '1.50 GB'], 'sizes');
   expectEqual(speedOf(Array.from({length: 30}, (_, i) => i * 100)), 10, 'a speed');
   expectEqual(speedOf([5]), 0, 'the speed of one token');
   expectEqual(readInline('a')[0], {type: 'text', text: 'a'}, 'text');
@@ -312,8 +497,9 @@ function testFigures() {
 // Resolves to a list of failures.
 export async function run() {
   for (const test
-           of [testMarkdown, testBlocks, testTime, testGrowing, testEvents, testConversation,
-               testStore, testFigures]) {
+           of [testMarkdown, testFormulas, testHighlight, testGrowingCode, testTimeOfCode,
+               testBlocks, testTime, testGrowing, testEvents, testConversation, testFiles,
+               testSearch, testModels, testStore, testFigures]) {
     try {
       await test();
     } catch (error) {

@@ -59,7 +59,7 @@ class PageTest(unittest.TestCase):
     def open(self, url):
         self.resize(DESKTOP)
         self.browser.get(url)
-        self.wait(lambda: self.find("#model").text)
+        self.wait(lambda: self.find("#model").text or self.find("#models").is_displayed())
 
     def resize(self, size, is_mobile=False):
         self.browser.execute_cdp_cmd(
@@ -98,6 +98,13 @@ class PageTest(unittest.TestCase):
 
     def button(self, label, within=""):
         return self.find(f'{within} button[aria-label="{label}"]')
+
+    def choose_model(self, name):
+        self.script(
+            "const s = document.getElementById('models'); s.value = arguments[0];"
+            "s.dispatchEvent(new Event('change'))",
+            name,
+        )
 
     def click(self, label, within=""):
         # Buttons that show themselves when the pointer comes are there for the keyboard, too.
