@@ -3,10 +3,11 @@ import {make} from './elements.js';
 
 const KEY = 'cria.model';
 
-// The model with this name, else one that is loaded already, else the first.
+// The model with this name, else one that is loaded already, else the first that did not fail.
 export function chooseModel(models, name) {
   return models.find(({id}) => id === name) ??
-      models.find(({status}) => status?.value === 'loaded') ?? models[0];
+      models.find(({status}) => status?.value === 'loaded') ??
+      models.find(({status}) => !status?.failed) ?? models[0];
 }
 
 // The name of a model, with what is known of its state.

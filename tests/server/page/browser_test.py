@@ -76,7 +76,7 @@ class RealServerTest(PageTest):
         path = pathlib.Path(self.downloads.name) / "poem.txt"
         path.write_text("A llama ran\nover a hill.\n")
         self.find("#attach-file").send_keys(str(path))
-        self.wait(lambda: re.search(r"27 B · \d+ tokens", "".join(self.texts(".chip"))))
+        self.wait(lambda: re.search(r"25 B · \d+ tokens", "".join(self.texts(".chip"))))
         self.set_longest("8")
         self.ask("Who ran?")
         self.assertEqual(self.find_all(".note.error"), [])

@@ -324,6 +324,9 @@ function testModels() {
   expectEqual(chooseModel(models, 'a').id, 'a', 'the model that was chosen');
   expectEqual(chooseModel(models, 'c').id, 'b', 'the model that is loaded');
   expectEqual(chooseModel(models.slice(0, 1), null).id, 'a', 'the first model');
+  const failed = {id: 'x', status: {value: 'unloaded', failed: true}};
+  expectEqual(chooseModel([failed, models[0]], null).id, 'a', 'a model that did not fail');
+  expectEqual(chooseModel([failed], null).id, 'x', 'the only model');
   expectEqual(chooseModel([], 'a') === undefined, true, 'no model');
 }
 
