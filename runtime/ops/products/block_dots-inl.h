@@ -34,14 +34,16 @@ inline constexpr size_t kBlockParts = BlockTiles::kOutputs / kBlockLanes;
 // which must be all those that come from another byte.
 template <int kShift, uint8_t kMask>
 HWY_INLINE hn::Vec<BlockU8> MoveBits(hn::Vec<BlockU8> bytes) {
-  const hn::RebindToUnsigned<BlockI16> d16;
   const auto mask = hn::Set(BlockU8(), kMask);
-  if constexpr (kShift == 0) return hn::And(bytes, mask);
-  const auto words = hn::BitCast(d16, bytes);
-  if constexpr (kShift > 0) {
-    return hn::And(hn::BitCast(BlockU8(), hn::ShiftRight<kShift>(words)), mask);
+  const auto words = hn::BitCast(hn::RebindToUnsigned<BlockI16>(), bytes);
+  if constexpr (kShift == 0) {
+    return hn::And(bytes, mask);
+  } else if constexpr (kShift < 0) {
+    return hn::And(hn::BitCast(BlockU8(), hn::ShiftLeft<-kShift>(words)), mask);
+  } else if constexpr (kMask == 0xff >> kShift) {
+    return hn::ShiftRight<kShift>(bytes);  // One instruction on Arm, which shifts bytes.
   } else {
-    return hn::And(hn::BitCast(BlockU8(), hn::ShiftLeft<(kShift < 0 ? -kShift : 0)>(words)), mask);
+    return hn::And(hn::BitCast(BlockU8(), hn::ShiftRight<kShift>(words)), mask);
   }
 }
 

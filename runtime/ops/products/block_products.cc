@@ -118,18 +118,17 @@ struct BlockProduct {
   using Codes = BlockCodes<kFormat.code_bits, kFormat.codebook>;
   static constexpr int kSubtracted = kFormat.zero_point + BlockDots<Codes>::kBias;
   static constexpr bool kSubtracts = kFormat.has_minimum || kSubtracted != 0;
-  // Larger groups are several with the same factors, because each step of a row has a scale.
-  static constexpr size_t kGroupInputs = std::min<size_t>(kFormat.group_inputs, kStepInputs);
-  using OneRow = GroupProducts<Codes, kGroupInputs, kSubtracts>;
+  using OneRow = GroupProducts<Codes, kFormat.group_inputs, kSubtracts>;
   // If sums have 32 bits anyway, the size of codes does not matter.
   static constexpr int kLargest = BlockDots<Codes>::kMaxLines >= 8 ? 15 : Codes::kLargest;
   using Bytes = UnpackedCodes<Codes::kIsSigned, kLargest>;
   using ManyRows =
-      ManyRowsProduct<kFormat, SpanProduct<Bytes, kGroupInputs, kSubtracts>, kSubtracts>;
+      ManyRowsProduct<kFormat, SpanProduct<Bytes, kFormat.group_inputs, kSubtracts>, kSubtracts>;
   using Stored = BlockFactors<kFormat, kSubtracted>;
   static constexpr size_t kBlockBytes = BlockTiles::BlockBytes(kFormat);
   static constexpr size_t kBlockSteps = kFormat.inputs / kStepInputs;
   static constexpr size_t kStepGroups = OneRow::kStepGroups;
+  static constexpr size_t kGroupSteps = OneRow::kGroupSteps;
 
   static HWY_INLINE const uint8_t* CodesOf(const std::byte* block, size_t step) {
     return reinterpret_cast<const uint8_t*>(block) + BlockTiles::CodesOffset(kFormat) +
@@ -155,14 +154,16 @@ struct BlockProduct {
     for (auto& sum : sums[0]) sum = hn::Zero(BlockF32());
     for (size_t b = 0; b < blocks; ++b, block += kBlockBytes) {
       const Stored stored(block);
-      for (size_t step = 0; step < kBlockSteps; ++step) {
-        PrefetchFrom(block, step);
+      for (size_t step = 0; step < kBlockSteps; step += kGroupSteps) {
+        HWY_UNROLL(2)
+        for (size_t i = 0; i < kGroupSteps; ++i) PrefetchFrom(block, step + i);
         const auto factors = [&](size_t group, size_t p) CRIA_OPS_INLINE_LAMBDA {
           const size_t index = step * kStepGroups + group;
           const VF32 scale = stored.Scale(index, p);
           return Factors{scale, stored.Minimum(index, p, scale)};
         };
-        OneRow::AddStep(CodesOf(block, step), rows, b * kBlockSteps + step, factors, sums);
+        OneRow::AddGroups(CodesOf(block, step), BlockTiles::StepBytes(kFormat), rows,
+                          b * kBlockSteps + step, factors, sums);
       }
     }
     HWY_UNROLL(4)

@@ -66,15 +66,23 @@ struct RowsFrom {
 
   HWY_INLINE float Scale(size_t r, size_t step) const { return scales[r * stride / 4 + step]; }
   HWY_INLINE float Sum(size_t r, size_t group) const { return sums[r * stride / 4 + group]; }
+  // The sum of a group of kSteps steps.
+  template <size_t kSteps>
+  HWY_INLINE float SumOfSteps(size_t r, size_t step) const {
+    float sum = Sum(r, step);
+    for (size_t i = 1; i < kSteps; ++i) sum += Sum(r, step + i);
+    return sum;
+  }
   HWY_INLINE int32_t Offset(size_t r, size_t step) const { return offsets[r * stride / 4 + step]; }
 };
 
-// Products of rows and codes that Codes::Load reads, in groups of kGroupInputs inputs. If
-// kSubtracts, there is something to subtract for each activation.
+// Products of rows and codes that Codes::Load reads, in groups of kGroupInputs inputs: of a part of
+// a step, or of whole steps. If kSubtracts, there is something to subtract for each activation.
 template <class Codes, size_t kGroupInputs, bool kSubtracts>
 struct GroupProducts {
   using Dots = BlockDots<Codes>;
-  static constexpr size_t kStepGroups = kStepInputs / kGroupInputs;
+  static constexpr size_t kStepGroups = std::max<size_t>(kStepInputs / kGroupInputs, 1);
+  static constexpr size_t kGroupSteps = std::max<size_t>(kGroupInputs / kStepInputs, 1);
   static constexpr size_t kGroupLines = kStepLines / kStepGroups;
   // Lines whose sums are widened together.
   static constexpr size_t kRunLines = std::min(kGroupLines, std::min<size_t>(Dots::kMaxLines, 8));
@@ -130,25 +138,40 @@ struct GroupProducts {
     }
   }
 
-  // Adds the products of a step to the rows' sums. `factors_of(group, p)` returns the Factors of
-  // a part's group of the step.
+  // Adds the products of a step, or of the steps of a larger group, to the rows' sums; the codes of
+  // consecutive steps are `step_bytes` apart. `factors_of(group, p)` returns the Factors of a
+  // part's group of the step.
   template <size_t kRows, size_t kParts, class FactorsOf>
-  static HWY_INLINE void AddStep(const uint8_t* codes, const RowsFrom& rows, size_t step,
-                                 const FactorsOf& factors_of, VF32 (&sums)[kRows][kParts]) {
+  static HWY_INLINE void AddGroups(const uint8_t* codes, size_t step_bytes, const RowsFrom& rows,
+                                   size_t step, const FactorsOf& factors_of,
+                                   VF32 (&sums)[kRows][kParts]) {
     ForEachConstant<kStepGroups>([&]<size_t kGroup>() CRIA_OPS_INLINE_LAMBDA {
-      VI32 dots[kRows][kParts];
-      DotGroup<kGroup * kGroupLines>(codes, rows.values + step * kStepInputs, rows.stride, dots);
-      HWY_UNROLL(4)
-      for (size_t p = 0; p < kParts; ++p) {
-        const auto [scale, minimum] = factors_of(kGroup, p);
-        HWY_UNROLL(8)
-        for (size_t r = 0; r < kRows; ++r) {
-          const auto row_scale = hn::Set(BlockF32(), rows.Scale(r, step));
-          const auto products = hn::ConvertTo(BlockF32(), dots[r][p]);
-          sums[r][p] = hn::MulAdd(products, hn::Mul(scale, row_scale), sums[r][p]);
-          if constexpr (kSubtracts) {
-            const auto row_sum = hn::Set(BlockF32(), rows.Sum(r, step * kStepGroups + kGroup));
-            sums[r][p] = hn::NegMulAdd(minimum, row_sum, sums[r][p]);
+      size_t steps = kGroupSteps;
+      // So that the loop is not unrolled for one row: GCC would load the codes of all steps first.
+      if constexpr (kGroupSteps > 1 && kRows == 1) asm("" : "+r"(steps));
+      for (size_t i = 0; i < steps; ++i) {
+        VI32 dots[kRows][kParts];
+        DotGroup<kGroup * kGroupLines>(codes + i * step_bytes,
+                                       rows.values + (step + i) * kStepInputs, rows.stride, dots);
+        HWY_UNROLL(4)
+        for (size_t p = 0; p < kParts; ++p) {
+          const VF32 scale = factors_of(kGroup, p).scale;
+          HWY_UNROLL(8)
+          for (size_t r = 0; r < kRows; ++r) {
+            const auto row_scale = hn::Set(BlockF32(), rows.Scale(r, step + i));
+            const auto products = hn::ConvertTo(BlockF32(), dots[r][p]);
+            sums[r][p] = hn::MulAdd(products, hn::Mul(scale, row_scale), sums[r][p]);
+          }
+        }
+      }
+      if constexpr (kSubtracts) {
+        HWY_UNROLL(4)
+        for (size_t p = 0; p < kParts; ++p) {
+          const VF32 minimum = factors_of(kGroup, p).minimum;
+          HWY_UNROLL(8)
+          for (size_t r = 0; r < kRows; ++r) {
+            const float row_sum = rows.SumOfSteps<kGroupSteps>(r, step * kStepGroups + kGroup);
+            sums[r][p] = hn::NegMulAdd(minimum, hn::Set(BlockF32(), row_sum), sums[r][p]);
           }
         }
       }
@@ -169,6 +192,7 @@ template <class Codes, size_t kGroupInputs, bool kSubtracts>
 struct SpanProduct {
   using Products = GroupProducts<Codes, kGroupInputs, kSubtracts>;
   static constexpr size_t kStepGroups = Products::kStepGroups;
+  static constexpr size_t kGroupSteps = Products::kGroupSteps;
   static constexpr uint8_t kCenter = 0;  // What a span's codes are less than the stored ones.
 
   // Adds the products of kRows rows to their sums.
@@ -186,14 +210,15 @@ struct SpanProduct {
           row_sums[r][p] = hn::Load(d, sums[r] + output + p * kBlockLanes);
         }
       }
-      for (size_t step = 0; step < steps; ++step) {
+      for (size_t step = 0; step < steps; step += kGroupSteps) {
         const auto factors = [&](size_t group, size_t p) CRIA_OPS_INLINE_LAMBDA {
           const size_t index = step * kStepGroups + group;
           const size_t first = output + p * kBlockLanes;
           return Factors{hn::Load(d, span.scales[index] + first),
                          hn::Load(d, span.minimums[index] + first)};
         };
-        Products::AddStep(span.codes[step] + 4 * output, rows, step, factors, row_sums);
+        Products::AddGroups(span.codes[step] + 4 * output, sizeof(span.codes[step]), rows, step,
+                            factors, row_sums);
       }
       HWY_UNROLL(8)
       for (size_t r = 0; r < kRows; ++r) {
@@ -224,10 +249,12 @@ struct SpanProduct {
 // SpanProduct without dot products, for codes of up to four bits in groups of whole steps: a vector
 // has the codes of 16 outputs for one input. kCenter is subtracted from codes in the span, so that
 // the sums of a step fit into 16 bits.
-template <uint8_t kCenterCode, bool kSubtracts>
+template <uint8_t kCenterCode, size_t kGroupInputs, bool kSubtracts>
 struct ByteSpanProduct {
+  using Products = GroupProducts<UnpackedCodes<false, 15>, kGroupInputs, kSubtracts>;
+  static constexpr size_t kGroupSteps = Products::kGroupSteps;
   static constexpr uint8_t kCenter = kCenterCode;
-  static constexpr size_t kMaxRows = 6;
+  static constexpr size_t kMaxRows = 8;
   static constexpr size_t kVectors = kTileOutputs / 4;
 
   template <size_t kRows>
@@ -237,61 +264,17 @@ struct ByteSpanProduct {
     const int8_t* values[kRows];
     HWY_UNROLL(8)
     for (size_t r = 0; r < kRows; ++r) values[r] = rows.values + r * rows.stride;
-    for (size_t step = 0; step < steps; ++step) {
-      Sums16 step_sums[kRows];
-      HWY_UNROLL(8)
-      for (auto& sum : step_sums) sum[0] = sum[1] = vdupq_n_s16(0);
-      HWY_UNROLL(1)  // Unrolled, GCC would move sums between registers.
-      for (size_t line = 0; line < kStepLines; ++line) {
-        const auto load = [&](int8x16_t(&weights)[kInputsAtOnce]) CRIA_OPS_INLINE_LAMBDA {
-          const int8x16x4_t four = vld4q_s8(reinterpret_cast<const int8_t*>(span.codes[step]) +
-                                            line * BlockTiles::kLineBytes);
-          HWY_UNROLL(4)
-          for (size_t i = 0; i < kInputsAtOnce; ++i) weights[i] = four.val[i];
-        };
-        MultiplyFour(load, values, step_sums);
-      }
-      AddScaled(span, step, rows, step_sums, sums);
-    }
-  }
-
-  // Adds the sums of a step to those of the rows.
-  template <size_t kRows>
-  static HWY_INLINE void AddScaled(const Span& span, size_t step, const RowsFrom& rows,
-                                   const Sums16 (&step_sums)[kRows], float (*sums)[kTileOutputs]) {
-    // So that the compiler does not load them before the products.
-    asm volatile("" : : : "memory");
-    float32x4_t scales[kVectors];
-    float32x4_t minimums[kVectors];
-    HWY_UNROLL(4)
-    for (size_t v = 0; v < kVectors; ++v) {
-      scales[v] = vld1q_f32(span.scales[step] + 4 * v);
-      minimums[v] = vld1q_f32(span.minimums[step] + 4 * v);
-    }
-    HWY_UNROLL(8)
-    for (size_t r = 0; r < kRows; ++r) {
-      // What the sums lack because of kCenter: BlockOffset is -128 times the sum of activations.
-      const int32x4_t lacking = vdupq_n_s32(kCenter == 0 ? 0 : -(rows.Offset(r, step) >> 4));
-      const float row_scale = rows.Scale(r, step);
-      const float row_sum = rows.Sum(r, step);
-      HWY_UNROLL(4)
-      for (size_t v = 0; v < kVectors; ++v) {
-        const int16x8_t eight = step_sums[r][v / 2];
-        const int32x4_t dots =
-            v % 2 == 0 ? vaddw_s16(lacking, vget_low_s16(eight)) : vaddw_high_s16(lacking, eight);
-        const float32x4_t scale = vmulq_n_f32(scales[v], row_scale);
-        float32x4_t sum = vfmaq_f32(vld1q_f32(sums[r] + 4 * v), vcvtq_f32_s32(dots), scale);
-        if constexpr (kSubtracts) sum = vfmsq_n_f32(sum, minimums[v], row_sum);
-        vst1q_f32(sums[r] + 4 * v, sum);
-      }
-      // So that it does not keep some of the sums in registers as well.
-      asm volatile("" : : : "memory");
+    for (size_t step = 0; step < steps; step += kGroupSteps) {
+      ForEachConstant<kGroupSteps>([&]<size_t kStep>() CRIA_OPS_INLINE_LAMBDA {
+        Sums16 step_sums[kRows];
+        MultiplyStep(span.codes[step + kStep], values, step_sums);
+        AddScaled<kStep>(span, step, rows, step_sums, sums);
+      });
     }
   }
 
   static void Add(const TileProduct& product, const Span& span, size_t input, size_t steps,
                   float (*sums)[kTileOutputs]) {
-    using Products = GroupProducts<UnpackedCodes<false, 15>, kStepInputs, kSubtracts>;
     const size_t num_rows = product.rows.num_rows;
     size_t r = 0;
     const auto add = [&]<size_t kRows>() CRIA_OPS_INLINE_LAMBDA {
@@ -304,12 +287,67 @@ struct ByteSpanProduct {
     add.template operator()<2>();
     add.template operator()<1>();
   }
+
+ private:
+  // Writes the sums of rows and the codes of a step, and moves `values` behind its inputs.
+  template <size_t kRows>
+  static HWY_INLINE void MultiplyStep(const uint8_t* codes, const int8_t* (&values)[kRows],
+                                      Sums16 (&sums)[kRows]) {
+    HWY_UNROLL(8)
+    for (auto& sum : sums) sum[0] = sum[1] = vdupq_n_s16(0);
+    HWY_UNROLL(1)  // Unrolled, GCC would move sums between registers.
+    for (size_t line = 0; line < kStepLines; ++line) {
+      const auto load = [&](int8x16_t(&weights)[kInputsAtOnce]) CRIA_OPS_INLINE_LAMBDA {
+        const int8x16x4_t four =
+            vld4q_s8(reinterpret_cast<const int8_t*>(codes) + line * BlockTiles::kLineBytes);
+        HWY_UNROLL(4)
+        for (size_t i = 0; i < kInputsAtOnce; ++i) weights[i] = four.val[i];
+      };
+      MultiplyFour(load, values, sums);
+    }
+  }
+
+  // Adds the sums of a step, number kStep of a group that begins at `first`, to those of the rows.
+  template <size_t kStep, size_t kRows>
+  static HWY_INLINE void AddScaled(const Span& span, size_t first, const RowsFrom& rows,
+                                   const Sums16 (&step_sums)[kRows], float (*sums)[kTileOutputs]) {
+    constexpr bool kIsLast = kStep + 1 == kGroupSteps;
+    // So that the compiler does not load them before the products.
+    asm volatile("" : : : "memory");
+    float32x4_t scales[kVectors];
+    float32x4_t minimums[kVectors];
+    HWY_UNROLL(4)
+    for (size_t v = 0; v < kVectors; ++v) {
+      scales[v] = vld1q_f32(span.scales[first] + 4 * v);
+      if constexpr (kIsLast) minimums[v] = vld1q_f32(span.minimums[first] + 4 * v);
+    }
+    HWY_UNROLL(8)
+    for (size_t r = 0; r < kRows; ++r) {
+      // What the sums lack because of kCenter: BlockOffset is -128 times the sum of activations.
+      const int32x4_t lacking =
+          vdupq_n_s32(kCenter == 0 ? 0 : -(rows.Offset(r, first + kStep) >> 4));
+      const float row_scale = rows.Scale(r, first + kStep);
+      const float row_sum = rows.SumOfSteps<kGroupSteps>(r, first);
+      HWY_UNROLL(4)
+      for (size_t v = 0; v < kVectors; ++v) {
+        const int16x8_t eight = step_sums[r][v / 2];
+        const float32x4_t exact = vcvtq_f32_s32(v % 2 == 0 ? vaddw_s16(lacking, vget_low_s16(eight))
+                                                           : vaddw_high_s16(lacking, eight));
+        float32x4_t sum = vld1q_f32(sums[r] + 4 * v);
+        sum = vfmaq_f32(sum, exact, vmulq_n_f32(scales[v], row_scale));
+        if constexpr (kIsLast && kSubtracts) sum = vfmsq_n_f32(sum, minimums[v], row_sum);
+        vst1q_f32(sums[r] + 4 * v, sum);
+      }
+      // So that it does not keep some of the sums in registers as well.
+      asm volatile("" : : : "memory");
+    }
+  }
 };
 template <const BlockFormat& kFormat, class Otherwise, bool kSubtracts>
-using ManyRowsProduct =
-    std::conditional_t<kFormat.code_bits <= 4 && kFormat.codebook == Codebook::kNone &&
-                           kFormat.group_inputs >= kStepInputs,
-                       ByteSpanProduct<kFormat.code_bits == 4 ? 8 : 0, kSubtracts>, Otherwise>;
+using ManyRowsProduct = std::conditional_t<
+    kFormat.code_bits <= 4 && kFormat.codebook == Codebook::kNone &&
+        kFormat.group_inputs >= kStepInputs,
+    ByteSpanProduct<kFormat.code_bits == 4 ? 8 : 0, kFormat.group_inputs, kSubtracts>, Otherwise>;
 #else
 template <const BlockFormat& kFormat, class Otherwise, bool kSubtracts>
 using ManyRowsProduct = Otherwise;
