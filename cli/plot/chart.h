@@ -60,7 +60,7 @@ struct Chart {
   // The first one is at the top. The axis of their numbers is x, from 0 to bars_end or the largest.
   std::vector<Bar> bars;
   double bars_end = 0.0;
-  size_t bars_color = 0;  // That of the line with this index in another chart.
+  size_t bars_color = 0;  // They have the color of a line with this index in another chart.
   std::vector<Level> levels;
   std::optional<Mark> mark;
 };

@@ -50,9 +50,9 @@ struct MemoryLine {
   MemoryKind kind = MemoryKind::kPrivate;
   uint64_t bytes = 0;
   bool is_of_draft_model = false;
-  std::string other_name = {};  // Of kOther.
+  std::string other_name = {};  // The name of a line of kOther.
 
-  // A line of kOther.
+  // Makes a line of kOther.
   static MemoryLine Other(std::string name, MemoryKind kind, uint64_t bytes);
 
   // What people read: "KV cache", "draft model: KV cache", or the name of another part.

@@ -9,7 +9,7 @@ namespace cria::server {
 // `json_schema` and `grammar`, vLLM's `structured_outputs`, and `guided_json` and its siblings.
 // More than one of them are refused.
 AnswerShape ReadAnswerFormat(const Fields& request);
-// The same of a request for a response, which has `text.format` instead of `response_format`.
+// Reads it from a request for a response, which has `text.format` instead of `response_format`.
 AnswerShape ReadResponsesFormat(const Fields& request);
 
 }  // namespace cria::server

@@ -57,7 +57,7 @@ struct AnswerEnd {
   size_t prompt_tokens = 0;
   size_t cached_tokens = 0;  // Prompt tokens that were found in the KV cache.
   size_t completion_tokens = 0;
-  size_t reasoning_tokens = 0;   // Those of them that are reasoning.
+  size_t reasoning_tokens = 0;   // Completion tokens that are reasoning.
   std::string stop_string = {};  // What the answer ended before; "": no stop string.
   Duration prompt_time = {};
   Duration completion_time = {};

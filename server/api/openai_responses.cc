@@ -152,7 +152,7 @@ class WholeResponse final : public ResponsesWriter {
   }
 
   TextAnswer answer_;
-  bool has_tokens_ = false;  // Of the item that goes on, log-probabilities were sent.
+  bool has_tokens_ = false;  // Whether log-probabilities of the item that goes on were sent.
 };
 
 // The events that end a part or an item repeat its text, and the last one repeats all items, but no

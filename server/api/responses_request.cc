@@ -58,7 +58,7 @@ void CheckMetadata(const Fields& request) {
 // Takes the value's bytes off; returns false if there are not so many. Writing a large value to
 // count them would take memory that is not planned.
 bool TakeBytes(const Json& value, size_t& left) {
-  constexpr size_t kOtherBytes = 8;  // Of a value that is no text.
+  constexpr size_t kOtherBytes = 8;  // A value that is no text takes so many, about.
   const auto take = [&left](size_t bytes) {
     const bool fits = bytes <= left;
     if (fits) left -= bytes;
