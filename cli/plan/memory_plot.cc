@@ -22,7 +22,8 @@ constexpr std::string_view kOtherParts = "other parts";
 std::vector<size_t> Contexts(size_t chosen, size_t longest) {
   std::vector<size_t> contexts = {std::min(chosen, longest), longest};
   const double octaves = std::log2(static_cast<double>(longest) / kMinContext);
-  for (double step = 0.0; step <= octaves * kContextsPerOctave; step += 1.0) {
+  const auto last_step = static_cast<int>(std::floor(octaves * kContextsPerOctave));
+  for (int step = 0; step <= last_step; ++step) {
     contexts.push_back(
         static_cast<size_t>(std::llround(kMinContext * std::exp2(step / kContextsPerOctave))));
   }
@@ -123,7 +124,7 @@ std::vector<Chart::Level> BoardLevels(double largest) {
 
 Result<Figure> PlotMemory(const ModelOutline& model, EngineOptions options,
                           const PlottedProgram& where,
-                          std::shared_ptr<const ModelOutline> draft_model) {
+                          const std::shared_ptr<const ModelOutline>& draft_model) {
   const size_t chosen = ResolveOptions(model, options, draft_model).decoder.context_tokens;
   PartsOverContext parts;
   KvType kv_type = KvType::kInt8;

@@ -23,6 +23,6 @@ struct PlottedProgram {
 // conversation has filled the context; parts that are nowhere a fiftieth of the whole are one.
 Result<Figure> PlotMemory(const ModelOutline& model, EngineOptions options,
                           const PlottedProgram& where,
-                          std::shared_ptr<const ModelOutline> draft_model);
+                          const std::shared_ptr<const ModelOutline>& draft_model);
 
 }  // namespace cria::cli

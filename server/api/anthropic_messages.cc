@@ -93,12 +93,13 @@ class WholeMessage final : public MessageWriter {
     blocks_ += Written(block_);
   }
 
-  // Calls that were cut off have no whole arguments, and then the input stays an empty object.
+  // Calls that were cut off have no whole arguments, and then the input is an empty object.
   void SetInput() {
     try {
       Json input = ReadJsonText(text_, "a call");
       if (input.is_object()) block_["input"] = std::move(input);
     } catch (const RequestError&) {
+      block_["input"] = Json::object();
     }
   }
 

@@ -177,13 +177,13 @@ class StreamedResponse final : public ResponsesWriter {
     Json rest = Rest("failed");
     rest["error"] = {{"code", error.status() < 500 ? "invalid_prompt" : "server_error"},
                      {"message", error.message()}};
-    SendResponse("response.failed", std::move(rest));
+    SendResponse("response.failed", rest);
     response().EndStream();
   }
 
  private:
   // An event of the whole response.
-  void SendResponse(const char* type, Json rest) {
+  void SendResponse(const char* type, const Json& rest) {
     Json event = NewEvent(type);
     Json& all = event["response"] = head();
     all["output"] = output_;
@@ -264,7 +264,7 @@ class StreamedResponse final : public ResponsesWriter {
 
   void End(Json rest) override {
     const bool is_whole = status() == std::string_view(kCompleted);
-    SendResponse(is_whole ? "response.completed" : "response.incomplete", std::move(rest));
+    SendResponse(is_whole ? "response.completed" : "response.incomplete", rest);
     response().EndStream();
   }
 

@@ -74,7 +74,7 @@ bool TakeBytes(const Json& value, size_t& left) {
   return true;
 }
 
-Json Bounded(const Json* value, Json otherwise = nullptr) {
+Json Bounded(const Json* value, const Json& otherwise = nullptr) {
   size_t left = kMaxRepeatedBytes;
   return value != nullptr && TakeBytes(*value, left) ? *value : otherwise;
 }
