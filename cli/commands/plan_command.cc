@@ -50,7 +50,7 @@ Status Plan(PlanOptions options) {
   if (has_ranks) return {};
   CRIA_ASSIGN_OR_RETURN(std::shared_ptr<const ModelOutline> draft_model,
                         OutlineOfDraftModel(options.engine, file));
-  return PrintPlan(OutlineOf(file), options.engine, options.plan, std::move(draft_model));
+  return PrintPlan(OutlineOf(file), options.engine, options.plan, draft_model);
 }
 
 // Becomes `cria-convert plan`, which plans from the configuration alone, with the same options.

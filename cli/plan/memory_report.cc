@@ -185,7 +185,7 @@ nlohmann::ordered_json PlanJson(const ModelOutline& model, const MemoryPlan& pla
 }
 
 Status PrintPlan(const ModelOutline& model, EngineOptions options, const PlanArguments& arguments,
-                 std::shared_ptr<const ModelOutline> draft_model) {
+                 const std::shared_ptr<const ModelOutline>& draft_model) {
   const raspberry_pi::Board* board = nullptr;
   if (!arguments.board.empty()) {
     CRIA_ASSIGN_OR_RETURN(board, BoardNamed(arguments.board));
@@ -201,7 +201,7 @@ Status PrintPlan(const ModelOutline& model, EngineOptions options, const PlanArg
   if (!arguments.plot_path.empty()) {
     CRIA_ASSIGN_OR_RETURN(
         const Figure figure,
-        PlotMemory(model, options, {.board = board, .program = program}, std::move(draft_model)));
+        PlotMemory(model, options, {.board = board, .program = program}, draft_model));
     CRIA_RETURN_IF_ERROR(WriteFigure(figure, arguments.plot_path));
   }
   std::optional<BoardVerdict> verdict;

@@ -27,7 +27,7 @@ struct PlanArguments {
 // Prints the memory that the model will take with these options, part by part. Fails after that if
 // it does not fit the board or the limit.
 Status PrintPlan(const ModelOutline& model, EngineOptions options, const PlanArguments& arguments,
-                 std::shared_ptr<const ModelOutline> draft_model = nullptr);
+                 const std::shared_ptr<const ModelOutline>& draft_model = nullptr);
 
 // What a disk makes of the experts that a token has to read with so much memory, if a token whose
 // weights are all in memory takes `seconds`; empty if it reads none.
