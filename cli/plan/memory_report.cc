@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
-#include <utility>
 #include <vector>
 
 #include "cli/plan/board_name.h"
