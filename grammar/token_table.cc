@@ -52,8 +52,8 @@ TokenTable::TokenTable(std::span<std::byte> memory, size_t vocab_size, const Tok
   for (const Kind kind : {Kind::kPlain, Kind::kWide}) Of(kind).words = take_words();
   for (std::span<uint64_t>& words : length_words_) words = take_words();
   long_own_ = TakeArray<char>(memory, vocab_size);
-  // Until the own bytes need it, the memory has each token's kind and 1, or 0 if it is no text or
-  // has its place.
+  // Until this memory is needed for bytes of tokens, it has a number for each token: its kind plus
+  // 1, or 0 if the token has no bytes or is in its place already.
   const std::span<char> kinds = long_own_;
   std::array<size_t, kKinds.size()> counts = {};
   for (size_t id = 0; id < vocab_size; ++id) {
@@ -101,7 +101,8 @@ void TokenTable::Finish(Order& order, size_t num_sorted) {
   };
   const std::span<Entry> unsorted = order.entries.subspan(num_sorted);
   std::ranges::sort(unsorted, is_before);
-  // The largest of both go to the end of their common place, one after the other.
+  // The largest of both go to the end of their common place, one after the other. As
+  // std::inplace_merge, this is 2 kB more code.
   std::vector<Entry> others(unsorted.begin(), unsorted.end());
   for (size_t end = order.entries.size(); !others.empty() && num_sorted > 0; --end) {
     const bool is_other = is_before(order.entries[num_sorted - 1], others.back());

@@ -12,8 +12,6 @@ namespace {
 
 // If the largest of the divergences is so many times the smallest, their axis is logarithmic.
 constexpr double kWideRange = 8.0;
-// A picture has so many colours.
-constexpr size_t kNumColors = 8;
 
 Chart DivergenceOverBits(std::span<const ComparedModel> models) {
   Chart chart = {.title = "Mean KL divergence over the size of weights",
@@ -86,7 +84,7 @@ Figure PlotEvaluation(std::span<const ComparedModel> models, const std::string& 
     Chart chart = {.title = "Worst tokens of " + models[i].name,
                    .x = {.title = "KL divergence (nats)"},
                    .bars_end = largest,
-                   .bars_color = i % kNumColors};
+                   .bars_color = i};
     for (const FarToken& token : models[i].far_tokens) {
       chart.bars.push_back(
           {.name = Format("{} at {}", token.text, token.position), .value = token.divergence});

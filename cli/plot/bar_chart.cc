@@ -47,8 +47,9 @@ void DrawBarChart(const Chart& chart, double top, SvgText& out) {
     out.svg += Format(
         "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" class=\"a{}\" data-name=\"{}\" "
         "data-x=\"{}\"><title>{}: {}</title></rect>\n",
-        Pixels(kBarLeft), Pixels(y), Pixels(end - kBarLeft), Pixels(kBarHeight), chart.bars_color,
-        Escaped(bar.name), bar.value, Escaped(bar.name), number);
+        Pixels(kBarLeft), Pixels(y), Pixels(end - kBarLeft), Pixels(kBarHeight),
+        chart.bars_color % kNumChartColors, Escaped(bar.name), bar.value, Escaped(bar.name),
+        number);
     const double text_y = y + kBarHeight - 3.5;
     out.Text(kBarLeft - 8.0, text_y, "ink", "end", Shortened(bar.name, kNameCharacters));
     out.TextOver(end + 6.0, text_y, "start", number);

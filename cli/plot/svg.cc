@@ -21,9 +21,6 @@ namespace {
 constexpr double kWidth = 860.0;
 constexpr double kHeadHeight = 64.0;
 constexpr double kChartHeight = 430.0;
-constexpr double kLeft = kChartLeft;
-constexpr double kRight = kChartRight;
-constexpr double kTop = kChartTop;
 constexpr double kBottom = 370.0;
 constexpr double kLegend = 652.0;
 constexpr double kLegendRow = 22.0;
@@ -37,14 +34,14 @@ struct Color {
 };
 // Colours that are told apart with any kind of colour blindness (Okabe and Ito, "Color universal
 // design", 2008), and lighter ones for a dark page.
-constexpr std::array<Color, 8> kColors = {{{"#0072b2", "#4aa3df"},
-                                           {"#e69f00", "#f0b840"},
-                                           {"#009e73", "#2fc296"},
-                                           {"#cc79a7", "#e39cc4"},
-                                           {"#56b4e9", "#8fd0f5"},
-                                           {"#d55e00", "#f0803c"},
-                                           {"#8c6bb1", "#b79ddb"},
-                                           {"#7f7f7f", "#a8a8a8"}}};
+constexpr std::array<Color, kNumChartColors> kColors = {{{"#0072b2", "#4aa3df"},
+                                                         {"#e69f00", "#f0b840"},
+                                                         {"#009e73", "#2fc296"},
+                                                         {"#cc79a7", "#e39cc4"},
+                                                         {"#56b4e9", "#8fd0f5"},
+                                                         {"#d55e00", "#f0803c"},
+                                                         {"#8c6bb1", "#b79ddb"},
+                                                         {"#7f7f7f", "#a8a8a8"}}};
 
 std::string Style() {
   const auto colors = [](const char* page, const char* ink, const char* soft, const char* grid,
@@ -53,7 +50,7 @@ std::string Style() {
         ".page{{fill:{0}}}.ink{{fill:{1}}}.soft{{fill:{2}}}.grid{{stroke:{3}}}"
         ".frame{{stroke:{2}}}.rule{{stroke:{1}}}.halo{{fill:{0};stroke:{0}}}",
         page, ink, soft, grid);
-    for (size_t i = 0; i < kColors.size(); ++i) {
+    for (size_t i = 0; i < kNumChartColors; ++i) {
       const char* const color = is_dark ? kColors[i].dark : kColors[i].light;
       rules += Format(".a{0}{{fill:{1}}}.l{0}{{stroke:{1}}}", i, color);
     }
@@ -87,7 +84,7 @@ class ChartDrawer {
       : chart_(chart), top_(top), out_(out), x_(XMap()), y_(YMap()) {}
 
   void Draw() {
-    out_.Text(kLeft, top_ + 16.0, "heading ink", "start", chart_.title);
+    out_.Text(kChartLeft, top_ + 16.0, "heading ink", "start", chart_.title);
     DrawGrid();
     for (size_t i = 0; i < chart_.areas.size(); ++i) DrawArea(i);
     for (size_t i = 0; i < chart_.lines.size(); ++i) DrawLine(i);
@@ -104,7 +101,7 @@ class ChartDrawer {
         for (const PlotPoint& point : series.points) range.Add(point.x);
       }
     }
-    return {chart_.x, range.low, range.high, kLeft, kRight};
+    return {chart_.x, range.low, range.high, kChartLeft, kChartRight};
   }
   AxisMap YMap() const {
     Range range;
@@ -116,7 +113,7 @@ class ChartDrawer {
       for (const PlotPoint& point : series.points) range.Add(point.y);
     }
     for (const Chart::Level& level : chart_.levels) range.Add(level.y);
-    return {chart_.y, range.low, range.high, top_ + kBottom, top_ + kTop};
+    return {chart_.y, range.low, range.high, top_ + kBottom, top_ + kChartTop};
   }
   // The sum of point `i` over the first `count` areas.
   double Stacked(size_t count, size_t i) const {
@@ -128,8 +125,8 @@ class ChartDrawer {
   void DrawGrid() {
     for (const double tick : y_.ticks()) {
       const double y = y_.Pixel(tick);
-      out_.Line(kLeft, y, kRight, y, "grid");
-      out_.Text(kLeft - 8.0, y + 4.5, "soft", "end", AxisText(chart_.y.unit, tick));
+      out_.Line(kChartLeft, y, kChartRight, y, "grid");
+      out_.Text(kChartLeft - 8.0, y + 4.5, "soft", "end", AxisText(chart_.y.unit, tick));
     }
     const double bottom = top_ + kBottom;
     for (const double tick : x_.ticks()) {
@@ -137,9 +134,9 @@ class ChartDrawer {
       out_.Line(x, bottom, x, bottom + 5.0, "frame");
       out_.Text(x, bottom + 20.0, "soft", "middle", AxisText(chart_.x.unit, tick));
     }
-    out_.Line(kLeft, bottom, kRight, bottom, "frame");
-    out_.Text((kLeft + kRight) / 2.0, bottom + 42.0, "ink", "middle", chart_.x.title);
-    const double middle = top_ + (kTop + kBottom) / 2.0;
+    out_.Line(kChartLeft, bottom, kChartRight, bottom, "frame");
+    out_.Text((kChartLeft + kChartRight) / 2.0, bottom + 42.0, "ink", "middle", chart_.x.title);
+    const double middle = top_ + (kChartTop + kBottom) / 2.0;
     out_.svg += Format(
         "<text transform=\"translate(16 {}) rotate(-90)\" class=\"ink\" text-anchor=\"middle\">"
         "{}</text>\n",
@@ -170,7 +167,7 @@ class ChartDrawer {
       path += Format("L{} {}", Pixels(x_.Pixel(series.points[i].x)),
                      Pixels(y_.Pixel(Stacked(area, i))));
     }
-    const size_t color = area % kColors.size();
+    const size_t color = area % kNumChartColors;
     out_.svg += Format("<path class=\"a{}\" d=\"{}Z\"><title>{}</title></path>\n", color, path,
                        Escaped(series.name));
     for (size_t i = 0; i < series.points.size(); ++i) {
@@ -195,14 +192,14 @@ class ChartDrawer {
   }
   void NamePoint(std::string_view name, const PlotPoint& point) {
     const double x = x_.Pixel(point.x);
-    const bool is_left = x < (kLeft + kRight) / 2.0;
+    const bool is_left = x < (kChartLeft + kChartRight) / 2.0;
     out_.TextOver(is_left ? x + 9.0 : x - 9.0, y_.Pixel(point.y) + 4.5, is_left ? "start" : "end",
                   Shortened(name, kLegendCharacters));
   }
-  size_t LineColor(size_t index) const { return (chart_.areas.size() + index) % kColors.size(); }
+  size_t LineColor(size_t index) const { return (chart_.areas.size() + index) % kNumChartColors; }
   // Lines are dotted if there are no more colours.
   std::string LineStyle(size_t index) const {
-    const bool is_again = chart_.areas.size() + index >= kColors.size();
+    const bool is_again = chart_.areas.size() + index >= kNumChartColors;
     return Format("l{}{}", LineColor(index), is_again ? " again" : "");
   }
 
@@ -210,8 +207,8 @@ class ChartDrawer {
     const double y = y_.Pixel(level.y);
     out_.svg += Format("<g class=\"level\" data-name=\"{}\" data-y=\"{}\">\n", Escaped(level.name),
                        level.y);
-    out_.Line(kLeft, y, kRight, y, "rule");
-    out_.TextOver(kLeft + 8.0, y - 6.0, "start",
+    out_.Line(kChartLeft, y, kChartRight, y, "rule");
+    out_.TextOver(kChartLeft + 8.0, y - 6.0, "start",
                   Format("{}: {}", level.name, AxisText(chart_.y.unit, level.y)));
     out_.svg += "</g>\n";
   }
@@ -220,8 +217,8 @@ class ChartDrawer {
     const double x = x_.Pixel(mark.x);
     out_.svg +=
         Format("<g class=\"mark\" data-name=\"{}\" data-x=\"{}\">\n", Escaped(mark.name), mark.x);
-    out_.Line(x, top_ + kTop, x, top_ + kBottom, "rule");
-    const bool is_left = x < (kLeft + kRight) / 2.0;
+    out_.Line(x, top_ + kChartTop, x, top_ + kBottom, "rule");
+    const bool is_left = x < (kChartLeft + kChartRight) / 2.0;
     out_.TextOver(is_left ? x + 6.0 : x - 6.0, top_ + kBottom - 8.0, is_left ? "start" : "end",
                   mark.name);
     out_.svg += "</g>\n";
@@ -229,7 +226,7 @@ class ChartDrawer {
 
   // In the order of the picture: the highest area is above the others.
   void DrawLegend() {
-    double y = top_ + kTop + 8.0;
+    double y = top_ + kChartTop + 8.0;
     const size_t num_rows = chart_.lines.size() + chart_.areas.size();
     size_t row = 0;
     const auto add = [&](const std::string& name, const std::string& swatch) {
@@ -251,7 +248,7 @@ class ChartDrawer {
     for (size_t i = chart_.areas.size(); i-- > 0;) {
       add(chart_.areas[i].name,
           Format("<rect x=\"{}\" y=\"{}\" width=\"16\" height=\"14\" rx=\"2\" class=\"a{}\"/>\n",
-                 Pixels(kLegend), Pixels(y - 7.0), i % kColors.size()));
+                 Pixels(kLegend), Pixels(y - 7.0), i % kNumChartColors));
     }
   }
 
@@ -276,8 +273,8 @@ std::string FigureSvg(const Figure& figure) {
       "height=\"{1}\" role=\"img\">\n<title>{2}</title>\n<style>{3}</style>\n"
       "<rect width=\"{0}\" height=\"{1}\" class=\"page\"/>\n",
       Pixels(kWidth), Pixels(height), Escaped(figure.title), Style());
-  out.Text(kLeft, 30.0, "title ink", "start", figure.title);
-  out.Text(kLeft, 50.0, "soft", "start", figure.subtitle);
+  out.Text(kChartLeft, 30.0, "title ink", "start", figure.title);
+  out.Text(kChartLeft, 50.0, "soft", "start", figure.subtitle);
   double top = kHeadHeight;
   for (const Chart& chart : figure.charts) {
     if (chart.bars.empty()) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -9,6 +10,8 @@ namespace cria::cli {
 inline constexpr double kChartLeft = 86.0;
 inline constexpr double kChartRight = 630.0;
 inline constexpr double kChartTop = 34.0;  // Below the chart's title.
+// The style sheet has so many colours, as classes "a0" and on. More series and bars share them.
+inline constexpr size_t kNumChartColors = 8;
 
 // The text in XML: characters of control, which XML 1.0 does not have, are left out.
 std::string Escaped(std::string_view text);

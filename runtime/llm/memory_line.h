@@ -10,8 +10,8 @@ namespace cria {
 enum class MemoryKind : uint8_t {
   kPrivate,  // Only by swapping.
   kMapped,   // The kernel may drop the page and read it from its file again.
-  // The same, but one token does without: experts that it does not choose. They need no memory, but
-  // those that are not in memory are read from the disk when they are chosen.
+  // Mapped experts that one token does not choose. They need no memory, but those that are not in
+  // memory are read from the disk when they are chosen.
   kOnDemand,
   // Neither mapped nor in memory: rows are read from the file, as tokens need them.
   kInFile,

@@ -30,7 +30,7 @@ std::optional<size_t> MostLikely(std::span<const float> logits, const TokenMask*
   if (mask == nullptr) return most_likely;
   std::optional<size_t> best;
   float largest = -std::numeric_limits<float>::infinity();
-  // In a constraint's strings, nearly always.
+  // Within the strings of a constraint, the most likely token is nearly always allowed.
   if (mask->Has(most_likely) && logits[most_likely] > largest) return most_likely;
   mask->ForEach(logits.size(), [&](size_t id) {
     if (!(logits[id] > largest)) return;

@@ -46,7 +46,7 @@ class ResponsesWriter : public BlockWriter {
       rest["completed_at"] = std::time(nullptr);
     }
     rest["usage"] = ResponsesUsage(end);
-    End(std::move(rest));
+    End(rest);
   }
 
  protected:
@@ -97,7 +97,7 @@ class ResponsesWriter : public BlockWriter {
   }
   // An item has begun.
   virtual void OnItem() {}
-  virtual void End(Json rest) = 0;
+  virtual void End(const Json& rest) = 0;
 
   const Json head_;
   const Json repeated_;
@@ -146,7 +146,7 @@ class WholeResponse final : public ResponsesWriter {
             : TextItem(Json::array({ResponsesPart(part(), std::move(text))}), status());
     answer_.Add(Separator() + Written(item));
   }
-  void End(Json rest) override {
+  void End(const Json& rest) override {
     answer_.Add("]," + TextAnswer::Members(rest) + "}");
     answer_.Finish();
   }
@@ -262,7 +262,7 @@ class StreamedResponse final : public ResponsesWriter {
     return TextItem(Json::array({std::move(content)}), status());
   }
 
-  void End(Json rest) override {
+  void End(const Json& rest) override {
     const bool is_whole = status() == std::string_view(kCompleted);
     SendResponse(is_whole ? "response.completed" : "response.incomplete", rest);
     response().EndStream();

@@ -8,7 +8,7 @@ namespace cria::server {
 struct PathRoute {
   const char* method;
   const char* path;
-  const char* what;  // In server/README.md; paths of which the same is said share a row there.
+  const char* what;  // server/README.md says this; paths with the same sentence share a row.
   PathHandler handle;
   ModelUse model = ModelUse::kNone;
   Response::Style style = Response::Style::kOpenAi;

@@ -27,7 +27,7 @@ class Response {
     kOllama,       // Streams have a JSON value on each line.
     kLlamaServer,  // Server-sent events, of which the last one is the whole answer.
     kAnthropic,    // Streams are server-sent events with the names that are their `type`.
-    kResponses,    // The same, with errors in OpenAI's form.
+    kResponses,    // Such events, too; errors have OpenAI's form.
   };
 
   Response(std::shared_ptr<HttpAnswer> http, Style style) : http_(std::move(http)), style_(style) {}

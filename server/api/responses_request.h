@@ -18,7 +18,8 @@ struct ResponsesRequest {
 // The bytes of texts and names; every value that is no text counts as eight.
 inline constexpr size_t kMaxRepeatedBytes = 4096;
 
-// Both throw RequestError. Without an engine, whether the model reasons is not read.
+// Reads a request for a response. Throws RequestError. Whether the model reasons is only read if
+// there is an engine, whose chat template says how.
 ResponsesRequest ReadResponses(const Fields& request);
 ResponsesRequest ReadResponses(const Engine& engine, const Fields& request);
 

@@ -38,12 +38,12 @@ export function tooLong(name, tokens, taken, context) {
   if (!context || tokens + taken < context) return '';
   const [has, size, left] =
       [tokens, context, Math.max(0, context - taken)].map((count) => count.toLocaleString('en'));
-  return tokens >= context ? `“${name}” is too long: it has ${has} tokens, and the context has ${
-                                 size}. Attach a part of ` +
-          'it.' :
-                             `“${name}” is too long here: it has ${has} tokens, and ${left} of ${
-                                 size} are left. Begin a ` +
-          'new conversation, or attach a part of it.';
+  if (tokens >= context) {
+    return `“${name}” is too long: it has ${has} tokens, and the context has ${size}. ` +
+        'Attach a part of it.';
+  }
+  return `“${name}” is too long here: it has ${has} tokens, and ${left} of ${size} are left. ` +
+      'Begin a new conversation, or attach a part of it.';
 }
 
 // The file as a block of Markdown, whose fence is longer than any within.

@@ -6,6 +6,8 @@
 // `text` is for readInline. A fence without an end is code up to the end of the text, so that code
 // looks right while it arrives.
 
+import {FORMULA_ENDS} from './inline.js';
+
 const MAX_DEPTH = 16;     // Of quotes and lists in each other; deeper ones are paragraphs.
 const MAX_COLUMNS = 100;  // Of a table.
 const MAX_FORMULA_LINES = 100;
@@ -17,12 +19,8 @@ const QUOTE = /^ {0,3}> ?/;
 const ITEM = /^(\s*)([-*+]|(\d{1,9})[.)])(\s+|$)/;
 const DELIMITER_ROW = /^\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?$/;
 
-// A formula that begins a line, and what ends it.
+// A formula that begins a line.
 const FORMULA = /^ {0,3}(\\\[|\$\$)/;
-const FORMULA_ENDS = {
-  '\\[': '\\]',
-  '$$': '$$'
-};
 
 const isBlank = (line) => !/\S/.test(line);
 const indentOf = (line) => line.length - line.trimStart().length;

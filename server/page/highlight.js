@@ -24,6 +24,7 @@ const SCRIPT_WORDS = set(
     'import in is lambda local match module nil None nonlocal not null or pass raise require ' +
     'rescue return self set source super then true True try undef unless unset until when while ' +
     'with yield');
+// Lua has the same comments, so that its words are here, too.
 const SQL_WORDS = set(
     'add all alter and as asc between by case column commit constraint create cross database ' +
     'default delete desc distinct drop else end exists foreign from full function group having ' +

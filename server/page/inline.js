@@ -7,7 +7,7 @@
 const MAX_DEPTH = 40;          // Of emphasis and links in each other.
 const MAX_DESTINATION = 2000;  // Characters in the parentheses of a link.
 const PUNCTUATION = /[!-/:-@[-`{-~\p{P}\p{S}]/u;
-const FORMULA_ENDS = {
+export const FORMULA_ENDS = {
   '\\(': '\\)',
   '\\[': '\\]',
   '$$': '$$'

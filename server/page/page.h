@@ -12,8 +12,9 @@ struct PageFile {
   std::string_view bytes;  // In the form of PageContentEncoding().
 };
 
-// The value of the header Content-Encoding, with which all of the files must be sent. There is no
-// other form of them: all browsers read it, and whoever asks without Accept-Encoding takes any.
+// The value of the header Content-Encoding that every answer with one of the files must have. The
+// program has the files in this form only: every browser reads it, and a request that has no header
+// Accept-Encoding accepts every encoding.
 std::string_view PageContentEncoding();
 
 // They hold nothing secret, so that a browser may load them without a key, and then ask for one.

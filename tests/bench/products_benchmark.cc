@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "core/numeric.h"
@@ -22,11 +23,9 @@ constexpr size_t kInputs = 2048;
 constexpr size_t kOutputs = 16384;
 constexpr size_t kLayers = 16;
 
-void Run(benchmark::State& state, const TileKernel* kernel, size_t block_size) {
+void Run(benchmark::State& state, const TileKernel& kernel, const PackedTiles& tiles) {
   const auto num_rows = static_cast<size_t>(state.range(0));
   const auto num_threads = static_cast<size_t>(state.range(1));
-  if (kernel == nullptr) return state.SkipWithError("XNNPACK computes these on this processor");
-  const PackedTiles tiles = TilesOf(*kernel, kInputs, block_size);
   const size_t bytes = DivideRoundingUp(kOutputs, tiles.outputs) * tiles.tile_bytes();
   Result<platform::PageBlock> weights = platform::PageBlock::Allocate(kLayers * bytes);
   if (!weights) return state.SkipWithError("no memory");
@@ -39,7 +38,7 @@ void Run(benchmark::State& state, const TileKernel* kernel, size_t block_size) {
   const Result<ThreadPool> pool = ThreadPool::Create(num_threads);
   size_t layer = 0;
   for ([[maybe_unused]] auto _ : state) {
-    MultiplyTiled(*kernel, tiles, weights->bytes().data() + layer * bytes, kOutputs,
+    MultiplyTiled(kernel, tiles, weights->bytes().data() + layer * bytes, kOutputs,
                   {values.data(), stride, num_rows}, {output.data(), kOutputs}, *pool);
     layer = (layer + 1) % kLayers;
     benchmark::ClobberMemory();
@@ -52,18 +51,35 @@ void Run(benchmark::State& state, const TileKernel* kernel, size_t block_size) {
   state.counters["multiplications/s"] = per_second(num_rows * kInputs * kOutputs);
 }
 
-void BM_Int4Product(benchmark::State& state) { Run(state, FindQb4wKernel(), 32); }
-void BM_Int8Product(benchmark::State& state) { Run(state, FindQc8wKernel(), 0); }
+// `kernel` may be null.
+void RunXnnpackLayout(benchmark::State& state, const TileKernel* kernel, size_t block_size) {
+  if (kernel == nullptr) return state.SkipWithError("XNNPACK computes these on this processor");
+  Run(state, *kernel, TilesOf(*kernel, kInputs, block_size));
+}
+
+void BM_Int4Product(benchmark::State& state) { RunXnnpackLayout(state, FindQb4wKernel(), 32); }
+void BM_Int8Product(benchmark::State& state) { RunXnnpackLayout(state, FindQc8wKernel(), 0); }
 const std::vector<std::vector<int64_t>> kRowsAndThreads = {{1, 2, 3, 4, 6, 8, 12, 16, 32, 128},
                                                            {1, 2}};
 BENCHMARK(BM_Int4Product)->ArgsProduct(kRowsAndThreads)->UseRealTime();
 BENCHMARK(BM_Int8Product)->ArgsProduct(kRowsAndThreads)->UseRealTime();
 
+// The third argument is a format's place in kBlockFormats.
+void BM_BlockProduct(benchmark::State& state) {
+  const BlockFormat& format = kBlockFormats[static_cast<size_t>(state.range(2))];
+  state.SetLabel(std::string(format.name));
+  Run(state, *FindBlockKernel(format), TilesOf(format, kInputs, 1.0f));
+}
+BENCHMARK(BM_BlockProduct)
+    ->ArgsProduct({kRowsAndThreads[0], kRowsAndThreads[1],
+                   benchmark::CreateDenseRange(0, kBlockFormats.size() - 1, 1)})
+    ->UseRealTime();
+
 #if defined(__x86_64__)
 // Where the processor has AVX-512 instead, with libavx2_processor.so before it.
 void BM_Int4ProductAvxVnni(benchmark::State& state) {
   const TileKernel* const kernel = Qb4wKernelForAvxVnni();
-  Run(state, kernel != nullptr ? kernel : Qb4wKernelWithEvexDotProducts(), 32);
+  RunXnnpackLayout(state, kernel != nullptr ? kernel : Qb4wKernelWithEvexDotProducts(), 32);
 }
 BENCHMARK(BM_Int4ProductAvxVnni)->ArgsProduct(kRowsAndThreads)->UseRealTime();
 #endif
