@@ -155,15 +155,15 @@ struct BlockProduct {
     for (size_t b = 0; b < blocks; ++b, block += kBlockBytes) {
       const Stored stored(block);
       for (size_t step = 0; step < kBlockSteps; step += kGroupSteps) {
-        HWY_UNROLL(2)
-        for (size_t i = 0; i < kGroupSteps; ++i) PrefetchFrom(block, step + i);
         const auto factors = [&](size_t group, size_t p) CRIA_OPS_INLINE_LAMBDA {
           const size_t index = step * kStepGroups + group;
           const VF32 scale = stored.Scale(index, p);
           return Factors{scale, stored.Minimum(index, p, scale)};
         };
+        const auto prefetch = [&](size_t i)
+                                  CRIA_OPS_INLINE_LAMBDA { PrefetchFrom(block, step + i); };
         OneRow::AddGroups(CodesOf(block, step), BlockTiles::StepBytes(kFormat), rows,
-                          b * kBlockSteps + step, factors, sums);
+                          b * kBlockSteps + step, factors, prefetch, sums);
       }
     }
     HWY_UNROLL(4)

@@ -140,16 +140,18 @@ struct GroupProducts {
 
   // Adds the products of a step, or of the steps of a larger group, to the rows' sums; the codes of
   // consecutive steps are `step_bytes` apart. `factors_of(group, p)` returns the Factors of a
-  // part's group of the step.
-  template <size_t kRows, size_t kParts, class FactorsOf>
+  // part's group of the step; `before_step(i)` is called before step i of a larger group, or 0.
+  template <size_t kRows, size_t kParts, class FactorsOf, class BeforeStep>
   static HWY_INLINE void AddGroups(const uint8_t* codes, size_t step_bytes, const RowsFrom& rows,
                                    size_t step, const FactorsOf& factors_of,
-                                   VF32 (&sums)[kRows][kParts]) {
+                                   const BeforeStep& before_step, VF32 (&sums)[kRows][kParts]) {
     ForEachConstant<kStepGroups>([&]<size_t kGroup>() CRIA_OPS_INLINE_LAMBDA {
       size_t steps = kGroupSteps;
-      // So that the loop is not unrolled for one row: GCC would load the codes of all steps first.
-      if constexpr (kGroupSteps > 1 && kRows == 1) asm("" : "+r"(steps));
+      // So that the loop is not unrolled for one row on Arm: GCC would load the codes of all steps
+      // first, and have too few registers.
+      if constexpr (kGroupSteps > 1 && kRows == 1 && HWY_ARCH_ARM) asm("" : "+r"(steps));
       for (size_t i = 0; i < steps; ++i) {
+        if constexpr (kGroup == 0) before_step(i);
         VI32 dots[kRows][kParts];
         DotGroup<kGroup * kGroupLines>(codes + i * step_bytes,
                                        rows.values + (step + i) * kStepInputs, rows.stride, dots);
@@ -217,8 +219,9 @@ struct SpanProduct {
           return Factors{hn::Load(d, span.scales[index] + first),
                          hn::Load(d, span.minimums[index] + first)};
         };
-        Products::AddGroups(span.codes[step] + 4 * output, sizeof(span.codes[step]), rows, step,
-                            factors, row_sums);
+        Products::AddGroups(
+            span.codes[step] + 4 * output, sizeof(span.codes[step]), rows, step, factors,
+            [](size_t /*i*/) {}, row_sums);
       }
       HWY_UNROLL(8)
       for (size_t r = 0; r < kRows; ++r) {
