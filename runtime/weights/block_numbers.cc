@@ -17,32 +17,57 @@ uint16_t Word(const uint8_t* bytes) {
   return word;
 }
 
-// Blocks of 32: the low nibbles of the 16 bytes are the first 16 codes, the high nibbles the
-// others.
-void ReadNibbles(const uint8_t* bytes, uint8_t* codes) {
-  for (size_t i = 0; i < 16; ++i) {
-    codes[i] = bytes[i] & 15;
-    codes[16 + i] = bytes[i] >> 4;
+// Most functions here handle eight codes at once, as the bytes of a number.
+
+uint64_t Eight(const uint8_t* bytes) {
+  uint64_t eight;
+  std::memcpy(&eight, bytes, sizeof eight);
+  return eight;
+}
+
+// A byte in each of the eight bytes.
+constexpr uint64_t InEach(uint8_t byte) { return byte * uint64_t{0x0101010101010101}; }
+
+// `bits` bits of each byte, from bit `first` on.
+constexpr uint64_t BitsOfEach(uint64_t eight, unsigned first, unsigned bits) {
+  return eight >> first & InEach(static_cast<uint8_t>((1u << bits) - 1));
+}
+
+// The eight bits of `byte` as numbers, the lowest in the first byte.
+constexpr uint64_t SpreadBits(uint8_t byte) {
+  const uint64_t own_bit_of_each = InEach(byte) & 0x8040201008040201;
+  return BitsOfEach(own_bit_of_each + InEach(0x7f), 7, 1);
+}
+
+// Stores the codes of `count` inputs; `codes_from(i)` are those of the eight from input `i` on.
+template <typename CodesFrom>
+void FillCodes(uint8_t* codes, size_t count, const CodesFrom& codes_from) {
+  for (size_t i = 0; i < count; i += 8) {
+    const uint64_t eight = codes_from(i);
+    std::memcpy(codes + i, &eight, sizeof eight);
   }
 }
 
-// The two-bit code of input `i` of a block of 256: each half has 32 bytes, and each pair of bits in
-// these bytes belongs to 32 consecutive inputs.
-unsigned TwoBits(const uint8_t* codes, size_t i) {
-  return codes[i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2) & 3u;
+// Codes of a block of 32: the low nibbles of the 16 bytes are the first 16 codes, the high nibbles
+// the others.
+uint64_t HalfNibbles(const uint8_t* bytes, size_t i) {
+  return BitsOfEach(Eight(bytes + i % 16), i < 16 ? 0u : 4u, 4);
 }
 
-// The four-bit code of input `i` of a block of 256: 64 inputs share 32 bytes.
-unsigned FourBits(const uint8_t* codes, size_t i) {
-  return codes[i / 64 * 32 + i % 32] >> (i % 64 / 32 * 4) & 15u;
+// The two-bit codes from input `i` on of a block of 256: each half has 32 bytes, and each pair of
+// bits in these bytes belongs to 32 consecutive inputs.
+uint64_t TwoBits(const uint8_t* codes, size_t i) {
+  return BitsOfEach(Eight(codes + i / 128 * 32 + i % 32), i % 128 / 32 * 2, 2);
 }
 
-// The one-bit code of input `i` of a block of 256: bit `i / 32` of byte `i % 32`.
-unsigned OneBit(const uint8_t* bits, size_t i) { return bits[i % 32] >> (i / 32) & 1u; }
+// The four-bit codes from input `i` on of a block of 256: 64 inputs share 32 bytes.
+uint64_t FourBits(const uint8_t* codes, size_t i) {
+  return BitsOfEach(Eight(codes + i / 64 * 32 + i % 32), i % 64 / 32 * 4, 4);
+}
 
-template <typename CodeOf>
-void FillCodes(BlockNumbers& numbers, const CodeOf& code_of) {
-  for (size_t i = 0; i < kMaxBlockInputs; ++i) numbers.codes[i] = static_cast<uint8_t>(code_of(i));
+// The one-bit codes from input `i` on of a block of 256: bit `i / 32` of byte `i % 32`.
+uint64_t OneBit(const uint8_t* bits, size_t i) {
+  return BitsOfEach(Eight(bits + i % 32), static_cast<unsigned>(i / 32), 1);
 }
 
 // scale, fifth bits[4] if there are any, codes[16].
@@ -55,13 +80,11 @@ void ReadQ4Or5(const uint8_t* stored, bool has_minimum, bool has_fifth_bit, Bloc
     numbers.minimum = Word(stored) ^ kSign;
     stored += 2;
   }
-  uint32_t fifth_bits = 0;
-  if (has_fifth_bit) {
-    std::memcpy(&fifth_bits, stored, sizeof fifth_bits);
-    stored += 4;
+  if (!has_fifth_bit) {
+    return FillCodes(numbers.codes, 32, [&](size_t i) { return HalfNibbles(stored, i); });
   }
-  ReadNibbles(stored, numbers.codes);
-  for (size_t i = 0; i < 32; ++i) numbers.codes[i] |= (fifth_bits >> i & 1u) << 4;
+  FillCodes(numbers.codes, 32,
+            [&](size_t i) { return HalfNibbles(stored + 4, i) | SpreadBits(stored[i / 8]) << 4; });
 }
 
 // scales[16], codes[64], scale, scale of minimums; each byte of scales has both for 16 inputs.
@@ -70,7 +93,7 @@ void ReadQ2K(const uint8_t* stored, BlockNumbers& numbers) {
     numbers.group_scales[group] = static_cast<int8_t>(stored[group] & 15);
     numbers.group_minimums[group] = stored[group] >> 4;
   }
-  FillCodes(numbers, [&](size_t i) { return TwoBits(stored + 16, i); });
+  FillCodes(numbers.codes, 256, [&](size_t i) { return TwoBits(stored + 16, i); });
   numbers.scale = Word(stored + 80);
   numbers.minimum = Word(stored + 82);
 }
@@ -84,7 +107,8 @@ void ReadQ3K(const uint8_t* stored, BlockNumbers& numbers) {
     const int high = scales[8 + group % 4] >> (group / 4 * 2) & 3;
     numbers.group_scales[group] = static_cast<int8_t>((low | high << 4) - 32);
   }
-  FillCodes(numbers, [&](size_t i) { return TwoBits(stored + 32, i) + 4 * OneBit(stored, i); });
+  FillCodes(numbers.codes, 256,
+            [&](size_t i) { return TwoBits(stored + 32, i) | OneBit(stored, i) << 2; });
   numbers.scale = Word(stored + 108);
 }
 
@@ -105,8 +129,8 @@ void ReadQ4KOr5K(const uint8_t* stored, bool has_fifth_bit, BlockNumbers& number
         static_cast<uint8_t>(both >> 4 | packed[group + 4] >> 6 << 4);
   }
   const uint8_t* const codes = stored + (has_fifth_bit ? 48 : 16);
-  FillCodes(numbers, [&](size_t i) {
-    return FourBits(codes, i) | (has_fifth_bit ? OneBit(stored + 16, i) << 4 : 0u);
+  FillCodes(numbers.codes, 256, [&](size_t i) {
+    return FourBits(codes, i) | (has_fifth_bit ? OneBit(stored + 16, i) << 4 : 0);
   });
 }
 
@@ -114,8 +138,8 @@ void ReadQ4KOr5K(const uint8_t* stored, bool has_fifth_bit, BlockNumbers& number
 // bits; its first 64 inputs have the low nibbles.
 void ReadQ6K(const uint8_t* stored, BlockNumbers& numbers) {
   std::memcpy(numbers.group_scales, stored + 192, 16);
-  FillCodes(numbers, [&](size_t i) {
-    const unsigned low = stored[i / 128 * 64 + i % 64] >> (i % 128 / 64 * 4) & 15u;
+  FillCodes(numbers.codes, 256, [&](size_t i) {
+    const uint64_t low = BitsOfEach(Eight(stored + i / 128 * 64 + i % 64), i % 128 / 64 * 4, 4);
     return low | TwoBits(stored + 128, i) << 4;
   });
   numbers.scale = Word(stored + 208);
@@ -128,8 +152,9 @@ void ReadIq4Xs(const uint8_t* stored, BlockNumbers& numbers) {
     const int low = stored[4 + group / 2] >> (group % 2 * 4) & 15;
     const int high = upper_bits >> (group * 2) & 3;
     numbers.group_scales[group] = static_cast<int8_t>((low | high << 4) - 32);
-    ReadNibbles(stored + 8 + group * 16, numbers.codes + group * 32);
   }
+  FillCodes(numbers.codes, 256,
+            [&](size_t i) { return HalfNibbles(stored + 8 + i / 32 * 16, i % 32); });
   numbers.scale = Word(stored);
 }
 
@@ -140,28 +165,28 @@ void ReadMxfp4(const uint8_t* stored, BlockNumbers& numbers) {
   const unsigned exponent = stored[0];
   const unsigned halved = exponent == kNotANumber ? exponent : exponent - (exponent != 0);
   numbers.scale = static_cast<uint16_t>(halved << kBf16MantissaBits);
-  ReadNibbles(stored + 1, numbers.codes);
+  FillCodes(numbers.codes, 32, [&](size_t i) { return HalfNibbles(stored + 1, i); });
 }
 
-// scale, minimum, planes of codes.
+// scale, minimum, planes of codes: each byte of a plane has bits of inputs that are as far from
+// each other as the plane has bytes.
 void ReadPlanes(const uint8_t* stored, const BlockFormat& format, BlockNumbers& numbers) {
   numbers.scale = Word(stored);
   numbers.minimum = Word(stored + 2);
-  const uint8_t* plane = stored + 4;
-  std::fill_n(numbers.codes, format.inputs, uint8_t{0});
-  for (unsigned done = 0; done < format.code_bits;) {
-    const unsigned bits = PlaneBits(format.code_bits - done);
-    const size_t bytes = format.inputs * bits / 8;
-    uint8_t* code = numbers.codes;
-    for (unsigned shift = 0; shift < 8; shift += bits) {
-      for (size_t i = 0; i < bytes; ++i) {
-        const unsigned part = plane[i] >> shift & ((1u << bits) - 1);
-        *code++ |= static_cast<uint8_t>(part << done);
-      }
+  const uint8_t* const planes = stored + 4;
+  FillCodes(numbers.codes, format.inputs, [&](size_t i) {
+    uint64_t codes = 0;
+    const uint8_t* plane = planes;
+    for (unsigned done = 0; done < format.code_bits;) {
+      const unsigned bits = PlaneBits(format.code_bits - done);
+      const size_t bytes = format.inputs * bits / 8;
+      const auto shift = static_cast<unsigned>(i / bytes * bits);
+      codes |= BitsOfEach(Eight(plane + i % bytes), shift, bits) << done;
+      plane += bytes;
+      done += bits;
     }
-    plane += bytes;
-    done += bits;
-  }
+    return codes;
+  });
 }
 
 }  // namespace

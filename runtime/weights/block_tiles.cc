@@ -1,5 +1,6 @@
 #include "weights/block_tiles.h"
 
+#include <array>
 #include <cstring>
 
 #include "core/numeric.h"
@@ -11,19 +12,44 @@ namespace {
 constexpr size_t kOutputs = BlockTiles::kOutputs;
 constexpr size_t kLine = BlockTiles::kLineBytes;
 
-// Adds the codes of 32 inputs of row `row` of a tile to their planes.
+// 32 codes of a row: each number has the four of a line, as its bytes.
+using LinesOfRow = std::array<uint32_t, BlockTiles::kStepInputs / 4>;
+
+// Stores `bits` bits of each code, from bit `first` on, in the row's places of a plane.
+template <unsigned bits>
+void PackPlane(const LinesOfRow& lines, unsigned first, uint8_t* place) {
+  constexpr uint32_t kMask = ((1u << bits) - 1) * 0x01010101u;
+  constexpr size_t kLinesPerByte = 8 / bits;
+  for (size_t line = 0; line < lines.size(); line += kLinesPerByte, place += kLine) {
+    uint32_t packed = 0;
+    for (size_t i = 0; i < kLinesPerByte; ++i) {
+      packed |= (lines[line + i] >> first & kMask) << (i * bits);
+    }
+    std::memcpy(place, &packed, sizeof packed);
+  }
+}
+
+// Stores the codes of 32 inputs of row `row` of a tile in their planes.
 void PackStep(const BlockFormat& format, const uint8_t* codes, size_t row, uint8_t* step) {
-  uint8_t* plane = step;
+  LinesOfRow lines;
+  std::memcpy(lines.data(), codes, sizeof lines);
+  uint8_t* place = step + row * 4;
   for (unsigned done = 0; done < format.code_bits;) {
     const unsigned bits = PlaneBits(format.code_bits - done);
-    const unsigned codes_per_byte = 8 / bits;
-    for (size_t i = 0; i < BlockTiles::kStepInputs; ++i) {
-      const size_t line = i / 4;
-      const unsigned part = codes[i] >> done & ((1u << bits) - 1);
-      plane[line / codes_per_byte * kLine + row * 4 + i % 4] |=
-          static_cast<uint8_t>(part << (line % codes_per_byte * bits));
+    switch (bits) {
+      case 8:
+        PackPlane<8>(lines, done, place);
+        break;
+      case 4:
+        PackPlane<4>(lines, done, place);
+        break;
+      case 2:
+        PackPlane<2>(lines, done, place);
+        break;
+      default:
+        PackPlane<1>(lines, done, place);
     }
-    plane += 8 / codes_per_byte * kLine;
+    place += bits * kLine;
     done += bits;
   }
 }

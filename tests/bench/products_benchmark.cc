@@ -14,6 +14,8 @@
 #include "core/thread_pool.h"
 #include "ops/evex_dot_products.h"
 #include "ops/products/tiled_product.h"
+#include "weights/block_format.h"
+#include "weights/block_tiles.h"
 
 namespace cria::ops {
 namespace {
@@ -74,6 +76,25 @@ BENCHMARK(BM_BlockProduct)
     ->ArgsProduct({kRowsAndThreads[0], kRowsAndThreads[1],
                    benchmark::CreateDenseRange(0, kBlockFormats.size() - 1, 1)})
     ->UseRealTime();
+
+// Packs 2048 rows of a format, which a first start does with all weights. The argument is the
+// format's place in kBlockFormats.
+void BM_PackTiles(benchmark::State& state) {
+  constexpr size_t kRows = 2048;
+  const BlockFormat& format = kBlockFormats[static_cast<size_t>(state.range(0))];
+  state.SetLabel(std::string(format.name));
+  const std::vector<std::byte> stored(kRows * kInputs / format.inputs * format.bytes,
+                                      std::byte{0x3c});
+  std::vector<std::byte> tiles(TiledBytes(format, kRows, kInputs));
+  for ([[maybe_unused]] auto _ : state) {
+    PackTiles(format, stored.data(), kRows, kInputs, tiles);
+    benchmark::ClobberMemory();
+  }
+  state.counters["weights/s"] = benchmark::Counter(
+      static_cast<double>(kRows * kInputs) * static_cast<double>(state.iterations()),
+      benchmark::Counter::kIsRate);
+}
+BENCHMARK(BM_PackTiles)->DenseRange(0, kBlockFormats.size() - 1);
 
 #if defined(__x86_64__)
 // Where the processor has AVX-512 instead, with libavx2_processor.so before it.
