@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "cli/chat/word_wrap.h"
+#include "cli/terminal/word_wrap.h"
 #include "cli/input/reasoning.h"
 
 namespace cria::cli {

@@ -1,4 +1,4 @@
-#include "cli/chat/word_wrap.h"
+#include "cli/terminal/word_wrap.h"
 
 #include <gtest/gtest.h>
 
