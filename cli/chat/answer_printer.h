@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "cli/terminal/word_wrap.h"
 #include "cli/input/reasoning.h"
+#include "cli/terminal/word_wrap.h"
 
 namespace cria::cli {
 

@@ -14,6 +14,7 @@
 #include "cli/remedy.h"
 #include "cli/terminal/printable.h"
 #include "cli/terminal/progress_bar.h"
+#include "cli/terminal/tell.h"
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
 #include "core/platform.h"
@@ -102,14 +103,11 @@ Status Chat::CloseSession() {
 
 void Chat::TellLoaded(const std::string& path, const std::string& why_read_again) const {
   if (options_.is_quiet) return;
-  std::fprintf(stderr, "%s: %zu messages", Printable(path).c_str(),
-               conversation_.messages().size());
-  if (why_read_again.empty()) {
-    std::fprintf(stderr, ", %zu tokens\n", session_->tokens().size());
-  } else {
-    std::fprintf(stderr, ", which are read again with the next one, because %s\n",
-                 why_read_again.c_str());
-  }
+  const std::string rest =
+      why_read_again.empty()
+          ? Format("{} tokens", session_->tokens().size())
+          : Format("which are read again with the next one, because {}", why_read_again);
+  Tell(Format("{}: {} messages, {}", Printable(path), conversation_.messages().size(), rest));
 }
 
 bool Chat::IsOfOneMessage(const Error& error) {
@@ -163,7 +161,7 @@ Result<StopReason> Chat::Answer(Question question, std::string_view message,
   NoteSpeed();
   if (style.format == AnswerFormat::kJson) PrintJsonAnswer(printer, *reason);
   PrintNotices(*reason);
-  if (options_.shows_figures) std::fprintf(stderr, "(%s)\n", StatsText().c_str());
+  if (options_.shows_figures) Tell(Format("({})", StatsText()));
   SaveSession();
   return reason;
 }
@@ -175,7 +173,7 @@ void Chat::TellLeftOut(std::string_view message) const {
     if (session_->tokens().empty()) text += earlier.content;
   }
   if (const std::string notice = LeftOutNotice(engine_.tokenizer(), text); !notice.empty()) {
-    std::fprintf(stderr, "(%s)\n", notice.c_str());
+    Tell(Format("({})", notice));
   }
 }
 
@@ -259,17 +257,16 @@ const char* Chat::FullContextText() const {
 void Chat::PrintNotices(StopReason reason) {
   const size_t context = session_->context_tokens();
   if (reason == StopReason::kContextFull) {
-    std::fprintf(stderr, "(the context of %zu tokens is full: %s)\n", context, FullContextText());
+    Tell(Format("(the context of {} tokens is full: {})", context, FullContextText()));
   } else if (reason == StopReason::kCancelled) {
     std::fputs("(stopped)\n", stderr);
   }
   if (const std::string notice = UnfinishedNotice(reason, constraint_.get()); !notice.empty()) {
-    std::fprintf(stderr, "(%s)\n", notice.c_str());
+    Tell(Format("({})", notice));
   }
   if (has_forgotten_ && !said_forgotten_) {
-    std::fprintf(
-        stderr, "(the context of %zu tokens is full: the oldest turns are forgotten from now on)\n",
-        context);
+    Tell(Format("(the context of {} tokens is full: the oldest turns are forgotten from now on)",
+                context));
   }
   said_forgotten_ = has_forgotten_;
 }
@@ -279,7 +276,7 @@ void Chat::SaveSession() {
   if (options_.session_path.empty()) return;
   saved_ = SaveConversation(options_.session_path, conversation_, engine_);
   if (!saved_) {
-    std::fprintf(stderr, "(not saved: %s)\n", Printable(Sentence(saved_.error())).c_str());
+    Tell(Format("(not saved: {})", Printable(Sentence(saved_.error()))));
   }
 }
 

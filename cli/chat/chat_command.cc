@@ -1,5 +1,4 @@
 #include <chrono>
-#include <cstdio>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,7 +19,9 @@
 #include "cli/report.h"
 #include "cli/start_engine.h"
 #include "cli/terminal/printable.h"
+#include "cli/terminal/tell.h"
 #include "cli/terminal/terminal.h"
+#include "core/format.h"
 
 namespace cria::cli {
 namespace {
@@ -43,13 +44,12 @@ bool IsTyped(const ChatArguments& arguments) {
 
 void TellModel(const Engine& engine, bool is_typed) {
   if (is_typed) {
-    std::fprintf(stderr, "%s, %zu tokens of context, %s. /help lists the commands.\n",
-                 Printable(engine.file().name()).c_str(), engine.decoder().context_tokens(),
-                 CountText(engine.pool().num_threads(), "thread").c_str());
+    Tell(Format("{}, {} tokens of context, {}. /help lists the commands.",
+                Printable(engine.file().name()), engine.decoder().context_tokens(),
+                CountText(engine.pool().num_threads(), "thread")));
   }
   if (engine.file().chat_template_source().empty()) {
-    std::fputs("The model has no chat template: it will continue the text rather than answer.\n",
-               stderr);
+    Tell("The model has no chat template: it will continue the text rather than answer.");
   }
 }
 
@@ -125,7 +125,7 @@ Status ChatTyped(const InteractiveOptions& options, bool agrees, LoadedChat& loa
     const Status changed = ChangeModel(*name, agrees, loaded);
     if (changed) continue;
     if (loaded.chat == nullptr) return changed;
-    std::fprintf(stderr, "(%s)\n", Printable(Sentence(changed.error())).c_str());
+    Tell(Format("({})", Printable(Sentence(changed.error()))));
   }
 }
 
@@ -156,7 +156,7 @@ Status RunChat(ChatArguments& arguments) {
                                    : AnswerAndEnd(*loaded.chat, arguments.one_shot, style);
   const bool is_stopped = !answered && answered.error().code() == ErrorCode::kCancelled;
   if (!is_quiet && arguments.format == AnswerFormat::kText && (answered || is_stopped)) {
-    std::fprintf(stderr, "%s\n", loaded.chat->StatsText().c_str());
+    Tell(loaded.chat->StatsText());
   }
   CRIA_RETURN_IF_ERROR(answered);
   return loaded.chat->CloseSession();

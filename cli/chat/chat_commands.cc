@@ -13,6 +13,7 @@
 #include "cli/report.h"
 #include "cli/terminal/block_drawing.h"
 #include "cli/terminal/printable.h"
+#include "cli/terminal/tell.h"
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
 #include "core/format_bytes.h"
@@ -47,8 +48,6 @@ std::string WithHome(const std::string& path) {
   return path.starts_with("~/") && home != nullptr ? home + path.substr(1) : path;
 }
 
-void Say(const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); }
-
 }  // namespace
 
 const std::vector<ChatCommands::Command>& ChatCommands::All() {
@@ -65,7 +64,8 @@ const std::vector<ChatCommands::Command>& ChatCommands::All() {
            if (*command.argument != '\0') usage += Format(" {}", command.argument);
            std::fprintf(stderr, "%-21s %s\n", usage.c_str(), command.help);
          }
-         Say("Tab completes a command. Alt-Enter, or \\ at the end of a line, goes on with the\n"
+         Tell(
+             "Tab completes a command. Alt-Enter, or \\ at the end of a line, goes on with the\n"
              "message on the next line; \"\"\" begins and ends a message of several lines. A\n"
              "space before a slash sends the line as a message. Ctrl-C stops an answer, drops\n"
              "what is typed, or leaves if nothing is typed.");
@@ -90,7 +90,7 @@ const std::vector<ChatCommands::Command>& ChatCommands::All() {
        "forget the last message and its answer",
        [](Self& self, Text&) -> Result<Next> {
          CRIA_RETURN_IF_ERROR(self.chat_.DropLastTurn());
-         Say("(the last turn is forgotten)");
+         Tell("(the last turn is forgotten)");
          return Next::kGoOn;
        }},
       {{"/reset", "/clear"},
@@ -99,7 +99,7 @@ const std::vector<ChatCommands::Command>& ChatCommands::All() {
        "begin a new conversation",
        [](Self& self, Text&) -> Result<Next> {
          self.chat_.Reset();
-         Say("(forgotten)");
+         Tell("(forgotten)");
          return Next::kGoOn;
        }},
       {{"/system"},
@@ -109,11 +109,11 @@ const std::vector<ChatCommands::Command>& ChatCommands::All() {
        [](Self& self, Text& text) -> Result<Next> {
          if (text.empty()) {
            const std::string now = self.chat_.system_prompt();
-           Say(now.empty() ? "(there is no system prompt)" : now);
+           Tell(now.empty() ? "(there is no system prompt)" : now);
            return Next::kGoOn;
          }
          CRIA_RETURN_IF_ERROR(self.chat_.SetSystemPrompt(text == "\"\"" ? "" : text));
-         Say("(holds from the next message on)");
+         Tell("(holds from the next message on)");
          return Next::kGoOn;
        }},
       {{"/set"},
@@ -145,11 +145,11 @@ const std::vector<ChatCommands::Command>& ChatCommands::All() {
        false,
        "speed of the last answer, the memory in use, and the processor's heat",
        [](Self& self, Text&) -> Result<Next> {
-         Say(self.chat_.StatsText());
-         Say(MemoryUsageLine(self.chat_.engine().memory_plan()));
+         Tell(self.chat_.StatsText());
+         Tell(MemoryUsageLine(self.chat_.engine().memory_plan()));
          self.DrawStats();
          const std::string processor = ProcessorLine(platform::ReadProcessorState());
-         if (!processor.empty()) Say(processor);
+         if (!processor.empty()) Tell(processor);
          return Next::kGoOn;
        }},
       {{"/read"},
@@ -167,8 +167,8 @@ const std::vector<ChatCommands::Command>& ChatCommands::All() {
        [](Self& self, Text& file) -> Result<Next> {
          const std::string path = WithHome(file);
          CRIA_RETURN_IF_ERROR(ExportMessages(self.chat_.conversation().messages(), path));
-         Say(Format("({} messages are written into {})",
-                    self.chat_.conversation().messages().size(), Printable(path)));
+         Tell(Format("({} messages are written into {})",
+                     self.chat_.conversation().messages().size(), Printable(path)));
          return Next::kGoOn;
        }},
       {{"/model"},
@@ -177,7 +177,7 @@ const std::vector<ChatCommands::Command>& ChatCommands::All() {
        "print the model, or go on with another one",
        [](Self& self, Text& name) -> Result<Next> {
          if (name.empty()) {
-           Say(self.ModelText());
+           Tell(self.ModelText());
            return Next::kGoOn;
          }
          self.model_name_ = WithHome(name);
@@ -190,8 +190,8 @@ const std::vector<ChatCommands::Command>& ChatCommands::All() {
        [](Self& self, Text& file) -> Result<Next> {
          const std::string path = WithHome(file);
          CRIA_RETURN_IF_ERROR(self.chat_.SaveTo(path));
-         Say(Format("(saved; /load {} or --session {} goes on from it)", Printable(path),
-                    Printable(path)));
+         Tell(Format("(saved; /load {} or --session {} goes on from it)", Printable(path),
+                     Printable(path)));
          return Next::kGoOn;
        }},
       {{"/load"},
@@ -259,7 +259,7 @@ Status ChatCommands::Set(std::string_view words) {
   const std::string_view name = FullSettingName(word);
   if (!name.empty()) CRIA_RETURN_IF_ERROR(ChangeChatSetting(chat_, name, value));
   for (const ChatSetting& setting : ChatSettings(chat_.options())) {
-    if (name.empty() || setting.name == name) Say(Format("{} {}", setting.name, setting.value));
+    if (name.empty() || setting.name == name) Tell(Format("{} {}", setting.name, setting.value));
   }
   return {};
 }
@@ -277,7 +277,7 @@ Status ChatCommands::ReadFile(const std::string& path) {
   }
   files_ += text;
   if (!files_.empty() && !files_.ends_with('\n')) files_ += '\n';
-  Say(Format("({} of {} go before the next message)", FormatBytes(text.size()), Printable(path)));
+  Tell(Format("({} of {} go before the next message)", FormatBytes(text.size()), Printable(path)));
   return {};
 }
 
@@ -295,7 +295,7 @@ Status ChatCommands::ChooseSeed() {
   }
   sampler.seed = RandomSeed();
   CRIA_RETURN_IF_ERROR(chat_.SetSampler(sampler));
-  Say(Format("(seed {})", sampler.seed));
+  Tell(Format("(seed {})", sampler.seed));
   return {};
 }
 
@@ -305,23 +305,23 @@ std::string ChatCommands::ModelText() const {
 }
 
 void ChatCommands::Show() const {
-  Say(Format("model          {}", ModelText()));
-  Say(Format("context        {} of {} tokens", chat_.session().tokens().size(),
-             chat_.session().context_tokens()));
-  Say(Format("messages       {}", chat_.conversation().messages().size()));
+  Tell(Format("model          {}", ModelText()));
+  Tell(Format("context        {} of {} tokens", chat_.session().tokens().size(),
+              chat_.session().context_tokens()));
+  Tell(Format("messages       {}", chat_.conversation().messages().size()));
   const std::string system = chat_.system_prompt();
-  Say(Format("system prompt  {}", system.empty() ? "none" : system));
+  Tell(Format("system prompt  {}", system.empty() ? "none" : system));
   for (const ChatSetting& setting : ChatSettings(chat_.options())) {
-    Say(Format("{} {}", (setting.name + std::string(14, ' ')).substr(0, 14), setting.value));
+    Tell(Format("{} {}", (setting.name + std::string(14, ' ')).substr(0, 14), setting.value));
   }
 }
 
 void ChatCommands::ShowTokens() const {
   const size_t used = chat_.conversation().NumTokensInContext();
   const size_t context = chat_.session().context_tokens();
-  Say(Format("{} messages take {} of {} tokens; {} are free",
-             chat_.conversation().messages().size(), used, context,
-             context - std::min(used, context)));
+  Tell(Format("{} messages take {} of {} tokens; {} are free",
+              chat_.conversation().messages().size(), used, context,
+              context - std::min(used, context)));
 }
 
 void ChatCommands::DrawStats() const {
@@ -329,14 +329,14 @@ void ChatCommands::DrawStats() const {
   constexpr size_t kWidth = 24;
   const platform::MemoryUsage usage = platform::ReadMemoryUsage();
   const uint64_t peak = chat_.engine().memory_plan().peak_bytes();
-  Say(Format("memory: {}  █ private, ▒ mapped, of {} planned",
-             PartsBar(usage.private_bytes, usage.file_mapped_bytes, peak, kWidth),
-             FormatBytes(peak)));
+  Tell(Format("memory: {}  █ private, ▒ mapped, of {} planned",
+              PartsBar(usage.private_bytes, usage.file_mapped_bytes, peak, kWidth),
+              FormatBytes(peak)));
   const std::span<const double> speeds = chat_.speeds();
   if (speeds.size() < 2) return;
   const auto [slowest, fastest] = std::ranges::minmax(speeds);
-  Say(Format("speed: {}  the last {} answers, {:.1f} to {:.1f} tok/s", Sparkline(speeds),
-             speeds.size(), slowest, fastest));
+  Tell(Format("speed: {}  the last {} answers, {:.1f} to {:.1f} tok/s", Sparkline(speeds),
+              speeds.size(), slowest, fastest));
 }
 
 }  // namespace cria::cli

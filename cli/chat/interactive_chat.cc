@@ -17,6 +17,7 @@
 #include "cli/input/prompt_source.h"
 #include "cli/remedy.h"
 #include "cli/terminal/printable.h"
+#include "cli/terminal/tell.h"
 #include "core/format.h"
 #include "core/platform.h"
 
@@ -42,7 +43,7 @@ Status KeepHistory(LineEditor& editor) {
 }
 
 void PrintError(const Error& error, const char* advice = "") {
-  std::fprintf(stderr, "(%s%s)\n", Printable(Sentence(error)).c_str(), advice);
+  Tell(Format("({}{})", Printable(Sentence(error)), advice));
 }
 
 // After an error of one message, such as one that does not fit the context, the chat goes on. Any

@@ -20,7 +20,9 @@
 #include "cli/models/get_model.h"
 #include "cli/report.h"
 #include "cli/terminal/printable.h"
+#include "cli/terminal/tell.h"
 #include "cli/terminal/terminal.h"
+#include "core/format.h"
 #include "llm/completion.h"
 #include "llm/session_file.h"
 #include "llm/stop_strings.h"
@@ -150,7 +152,7 @@ Status Completion::Run(std::optional<std::string> prompt,
   } else {
     kept.clear();
     const std::string notice = LeftOutNotice(engine_.tokenizer(), *prompt);
-    if (!notice.empty()) std::fprintf(stderr, "cria: %s\n", notice.c_str());
+    if (!notice.empty()) Tell("cria: " + notice);
   }
   figures_.load_ms = MillisecondsSince(start);
   std::string text;
@@ -189,16 +191,16 @@ void Completion::Report(StopReason reason, const std::string& prompt, const std:
   std::fputc('\n', stdout);
   std::fflush(stdout);
   if (reason == StopReason::kContextFull) {
-    std::fprintf(stderr,
-                 "cria: the context of %zu tokens is full; ask for a larger one with -c, or drop "
-                 "its oldest part with --context-full shift\n",
-                 session_->context_tokens());
+    Tell(
+        Format("cria: the context of {} tokens is full; ask for a larger one with -c, or drop its "
+               "oldest part with --context-full shift",
+               session_->context_tokens()));
   }
   if (const std::string notice = UnfinishedNotice(reason, constraint_.get()); !notice.empty()) {
-    std::fprintf(stderr, "cria: %s\n", notice.c_str());
+    Tell("cria: " + notice);
   }
   if (options_.is_quiet) return;
-  std::fprintf(stderr, "%s\n", StatsLine(engine_, *session_, figures_).c_str());
+  Tell(StatsLine(engine_, *session_, figures_));
 }
 
 Status Run(const RunOptions& options) {

@@ -5,7 +5,9 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -43,6 +45,23 @@ TEST_F(InteractiveChat, AnswersAndLeavesByCtrlD) {
   EXPECT_EQ(chat.WaitForEnd(), 0);
   EXPECT_THAT(chat.Screen(), HasSubstr("tok/s"));
   EXPECT_THAT(chat.Screen(), HasSubstr("seed "));
+}
+
+TEST_F(InteractiveChat, FiguresBreakBetweenWords) {
+  TerminalOptions narrow = Options();
+  narrow.columns = 40;
+  TerminalProgram chat(Command(), narrow);
+  ASSERT_TRUE(chat.WaitFor("2\nthreads. /help lists the commands.\n>")) << chat.Screen();
+  Ask(chat, "Hello! Who are you?\r");
+  chat.Type(kCtrlD);
+  EXPECT_EQ(chat.WaitForEnd(), 0);
+  std::string rows = chat.Screen();
+  std::ranges::replace(rows, '\n', ' ');
+  const std::regex figures(
+      R"(prompt \d+ tokens \(\d+ reused\), [\d.]+ tok/s \| decode \d+ tokens, [\d.]+ tok/s, [\d.]+ GB/s )"
+      R"(\| load [\d.]+ ms, first token [\d.]+ ms \| \d+ threads?, peak memory [\d.]+ MB )"
+      R"(\| seed \d+ \| context \d+ of 512 tokens)");
+  EXPECT_TRUE(std::regex_search(rows, figures)) << chat.Screen();
 }
 
 TEST_F(InteractiveChat, CtrlCDropsWhatIsTypedAndLeavesWhereNothingIs) {
