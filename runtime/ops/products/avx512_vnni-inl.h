@@ -85,6 +85,20 @@ HWY_INLINE void AddDots(hn::Vec<U8> weights, const int8_t* values, size_t stride
   }
 }
 
+// Begins the sums of a block with the rows' offsets.
+template <size_t kRows>
+HWY_INLINE void BeginBlock(const int32_t* offsets, size_t stride, size_t block,
+                           hn::Vec<I32> (&sums)[kRows]) {
+  HWY_UNROLL(kVnniMaxRows)
+  for (size_t r = 0; r < kRows; ++r) sums[r] = OfRow(I32(), offsets, r, stride, block);
+}
+
+template <size_t kRows>
+HWY_INLINE void ClearResults(hn::Vec<F32> (&results)[kRows]) {
+  HWY_UNROLL(kVnniMaxRows)
+  for (auto& result : results) result = hn::Zero(F32());
+}
+
 // Writes the results of all rows.
 template <size_t kRows>
 HWY_INLINE void StoreResults(const TileProduct& product, const hn::Vec<F32> (&results)[kRows]) {

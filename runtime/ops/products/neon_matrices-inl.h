@@ -95,6 +95,20 @@ template <size_t kRows, size_t kVectors>
   }
 }
 
+// Multiplies one pair of rows by a whole tile at once, and two pairs by half of it after the other.
+// Part::Multiply<kRows, kVectors>(product, first) multiplies all rows by `kVectors` vectors of 2
+// outputs, from vector `first` of the tile on.
+template <class Part>
+struct MatrixRows {
+  template <size_t kRows>
+  static void Multiply(const TileProduct& product) {
+    constexpr size_t kVectors = kMatrixVectors / PairedRows<kRows>::kPairs;
+    for (size_t first = 0; first < kMatrixVectors; first += kVectors) {
+      Part::template Multiply<kRows, kVectors>(product, first);
+    }
+  }
+};
+
 // The kernel for Rows that use AddMatrixProduct; null if this processor has no such instruction.
 template <class Rows, size_t kMaxRows>
 const TileKernel* NeonMatrixKernel() {

@@ -45,6 +45,16 @@ template <size_t kLane>
                : "w"(weights), "w"(activations), "i"(kLane));
 }
 
+// Sets sums to zero.
+template <typename Vector, size_t kRows, size_t kVectors>
+[[gnu::always_inline]] inline void Clear(Vector (&sums)[kRows][kVectors]) {
+#pragma GCC unroll 8
+  for (auto& row : sums) {
+#pragma GCC unroll 8
+    for (auto& sum : row) sum = Vector{};
+  }
+}
+
 // Writes results of row r for vectors of 4 outputs, from vector `first` of the tile on.
 template <size_t kVectors>
 [[gnu::always_inline]] inline void StoreVectors(const TileProduct& product, size_t r, size_t first,
@@ -92,6 +102,25 @@ template <size_t kRows, size_t kVectors>
   }
   StoreResults<1>(product, first, sums);
 }
+
+// Multiplies rows by a whole tile at once if they are kMaxRowsOfWholeTile or fewer, and by half of
+// it after the other if there are more, whose sums would not fit the registers.
+// Part::Multiply<kRows, kVectors>(product, first) multiplies all rows by `kVectors` vectors of 4
+// outputs, from vector `first` of the tile on.
+template <class Part, size_t kMaxRowsOfWholeTile>
+struct WholeTileOrHalves {
+  template <size_t kRows>
+  static void Multiply(const TileProduct& product) {
+    if constexpr (kRows <= kMaxRowsOfWholeTile) {
+      Part::template Multiply<kRows, kNeonVectors>(product, 0);
+    } else {
+      constexpr size_t kHalf = kNeonVectors / 2;
+      for (size_t first = 0; first < kNeonVectors; first += kHalf) {
+        Part::template Multiply<kRows, kHalf>(product, first);
+      }
+    }
+  }
+};
 
 // The kernel that multiplies n rows, up to kMaxRows, by Rows::Multiply<n>.
 template <class Rows, size_t kGroupInputs, size_t kMaxRows>

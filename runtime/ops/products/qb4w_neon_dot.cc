@@ -82,72 +82,55 @@ template <size_t kRows, size_t kVectors>
 }
 
 // Multiplies all rows by `kVectors` vectors of 4 outputs, from vector `first` of the tile on.
-template <size_t kRows, size_t kVectors>
-[[gnu::always_inline]] inline void MultiplyPart(const TileProduct& product, size_t first) {
-  const PackedTiles& tiles = product.tiles;
-  const int8_t* values[kRows];
-  const float* row_scales[kRows];
-  float32x4_t sums[kRows][kVectors];
+struct Int4Part {
+  template <size_t kRows, size_t kVectors>
+  [[gnu::always_inline]] static void Multiply(const TileProduct& product, size_t first) {
+    const PackedTiles& tiles = product.tiles;
+    const int8_t* values[kRows];
+    const float* row_scales[kRows];
+    float32x4_t sums[kRows][kVectors];
 #pragma GCC unroll 8
-  for (size_t r = 0; r < kRows; ++r) {
-    values[r] = product.Row(r);
-    row_scales[r] = product.Scales(r);
-#pragma GCC unroll 4
-    for (auto& sum : sums[r]) sum = vdupq_n_f32(0.0f);
-  }
-  const std::byte* packed = product.tile + tiles.blocks_offset() + 16 * first;
-  for (size_t input = 0; input < tiles.input_channels;) {
-    const auto* scales =
-        reinterpret_cast<const uint16_t*>(packed - 16 * first + tiles.scales_offset()) + 4 * first;
-    const size_t end = input + tiles.block_size;
-    do {
-      int32x4_t block_sums[kRows][kVectors];
-#pragma GCC unroll 8
-      for (auto& row : block_sums) {
-#pragma GCC unroll 4
-        for (auto& sum : row) sum = vdupq_n_s32(0);
-      }
+    for (size_t r = 0; r < kRows; ++r) {
+      values[r] = product.Row(r);
+      row_scales[r] = product.Scales(r);
+    }
+    Clear(sums);
+    const std::byte* packed = product.tile + tiles.blocks_offset() + 16 * first;
+    for (size_t input = 0; input < tiles.input_channels;) {
+      const auto* scales =
+          reinterpret_cast<const uint16_t*>(packed - 16 * first + tiles.scales_offset()) +
+          4 * first;
+      const size_t end = input + tiles.block_size;
+      do {
+        int32x4_t block_sums[kRows][kVectors];
+        Clear(block_sums);
 #pragma GCC unroll 2
-      for (size_t step = 0; step < kActivationBlock; step += kStepInputs) {
-        AddStep(packed, values, input + step, block_sums);
-        packed += 2 * kPairBytes;
-      }
-#pragma GCC unroll 4
-      for (size_t v = 0; v < kVectors; ++v) {
-        const float32x4_t scale = WidenBf16(vld1_u16(scales + 4 * v));
-#pragma GCC unroll 8
-        for (size_t r = 0; r < kRows; ++r) {
-          const float32x4_t row_scale = vmulq_n_f32(scale, row_scales[r][input / kActivationBlock]);
-          sums[r][v] = vfmaq_f32(sums[r][v], vcvtq_f32_s32(block_sums[r][v]), row_scale);
+        for (size_t step = 0; step < kActivationBlock; step += kStepInputs) {
+          AddStep(packed, values, input + step, block_sums);
+          packed += 2 * kPairBytes;
         }
-      }
-      input += kActivationBlock;
-    } while (input != end);
-    packed += kNeonOutputs * sizeof(uint16_t);
-  }
-  StoreResults<1>(product, first, sums);
-}
-
-template <size_t kRows>
-void MultiplyInt4Rows(const TileProduct& product) {
-  if constexpr (kRows <= kMaxRowsOfWholeTile) {
-    MultiplyPart<kRows, kNeonVectors>(product, 0);
-  } else {
-    for (size_t first = 0; first < kNeonVectors; first += 2) MultiplyPart<kRows, 2>(product, first);
-  }
-}
-
-struct Int4Rows {
-  template <size_t kRows>
-  static void Multiply(const TileProduct& product) {
-    MultiplyInt4Rows<kRows>(product);
+#pragma GCC unroll 4
+        for (size_t v = 0; v < kVectors; ++v) {
+          const float32x4_t scale = WidenBf16(vld1_u16(scales + 4 * v));
+#pragma GCC unroll 8
+          for (size_t r = 0; r < kRows; ++r) {
+            const float32x4_t row_scale =
+                vmulq_n_f32(scale, row_scales[r][input / kActivationBlock]);
+            sums[r][v] = vfmaq_f32(sums[r][v], vcvtq_f32_s32(block_sums[r][v]), row_scale);
+          }
+        }
+        input += kActivationBlock;
+      } while (input != end);
+      packed += kNeonOutputs * sizeof(uint16_t);
+    }
+    StoreResults<1>(product, first, sums);
   }
 };
 
 }  // namespace
 
 const TileKernel* Qb4wKernelForNeonDot() {
-  return NeonDotKernel<Int4Rows, kGroupInputs, kMaxRows>();
+  return NeonDotKernel<WholeTileOrHalves<Int4Part, kMaxRowsOfWholeTile>, kGroupInputs, kMaxRows>();
 }
 
 }  // namespace cria::ops

@@ -65,60 +65,47 @@ template <size_t kRows, size_t kVectors, size_t kPairs>
 }
 
 // Multiplies all rows by `kVectors` vectors of 2 outputs, from vector `first` of the tile on.
-template <size_t kRows, size_t kVectors>
-[[gnu::always_inline]] inline void MultiplyPart(const TileProduct& product, size_t first) {
-  constexpr size_t kPairs = PairedRows<kRows>::kPairs;
-  const PackedTiles& tiles = product.tiles;
-  const PairedRows<kRows> rows(product.rows);
-  const float* row_scales[kRows];
+struct Int4Part {
+  template <size_t kRows, size_t kVectors>
+  [[gnu::always_inline]] static void Multiply(const TileProduct& product, size_t first) {
+    constexpr size_t kPairs = PairedRows<kRows>::kPairs;
+    const PackedTiles& tiles = product.tiles;
+    const PairedRows<kRows> rows(product.rows);
+    const float* row_scales[kRows];
 #pragma GCC unroll 4
-  for (size_t r = 0; r < kRows; ++r) row_scales[r] = product.Scales(r);
-  MatrixSums<kRows, kVectors> sums;
+    for (size_t r = 0; r < kRows; ++r) row_scales[r] = product.Scales(r);
+    MatrixSums<kRows, kVectors> sums;
+    Clear(sums);
+    const std::byte* packed = product.tile + tiles.blocks_offset() + 16 * first;
+    for (size_t input = 0; input < tiles.input_channels;) {
+      const auto* scales =
+          reinterpret_cast<const uint16_t*>(packed - 16 * first + tiles.scales_offset()) +
+          2 * first;
+      const size_t end = input + tiles.block_size;
+      do {
+        int32x4_t block_sums[kPairs][kVectors];
+        Clear(block_sums);
 #pragma GCC unroll 2
-  for (auto& pair : sums) {
-#pragma GCC unroll 8
-    for (auto& sum : pair) sum = vdupq_n_f32(0.0f);
-  }
-  const std::byte* packed = product.tile + tiles.blocks_offset() + 16 * first;
-  for (size_t input = 0; input < tiles.input_channels;) {
-    const auto* scales =
-        reinterpret_cast<const uint16_t*>(packed - 16 * first + tiles.scales_offset()) + 2 * first;
-    const size_t end = input + tiles.block_size;
-    do {
-      int32x4_t block_sums[kPairs][kVectors];
-#pragma GCC unroll 2
-      for (auto& pair : block_sums) {
-#pragma GCC unroll 8
-        for (auto& sum : pair) sum = vdupq_n_s32(0);
-      }
-#pragma GCC unroll 2
-      for (size_t step = 0; step < kActivationBlock; step += kStepInputs, packed += kPairBytes) {
-        PairOfRows activations[kPairs];
-        rows.Load(input + step, activations);
-        AddProducts(packed, activations, block_sums);
-      }
-      AddScaled<kRows>(block_sums, scales, row_scales, input / kActivationBlock, sums);
-      input += kActivationBlock;
-    } while (input != end);
-    packed += kNeonOutputs * sizeof(uint16_t);
-  }
-  float32x4_t results[kRows][kVectors / 2];
-  ToRows<kRows, kVectors>(sums, results);
-  StoreResults<1>(product, first / 2, results);
-}
-
-struct Int4Rows {
-  template <size_t kRows>
-  static void Multiply(const TileProduct& product) {
-    constexpr size_t kVectors = kMatrixVectors / PairedRows<kRows>::kPairs;
-    for (size_t first = 0; first < kMatrixVectors; first += kVectors) {
-      MultiplyPart<kRows, kVectors>(product, first);
+        for (size_t step = 0; step < kActivationBlock; step += kStepInputs, packed += kPairBytes) {
+          PairOfRows activations[kPairs];
+          rows.Load(input + step, activations);
+          AddProducts(packed, activations, block_sums);
+        }
+        AddScaled<kRows>(block_sums, scales, row_scales, input / kActivationBlock, sums);
+        input += kActivationBlock;
+      } while (input != end);
+      packed += kNeonOutputs * sizeof(uint16_t);
     }
+    float32x4_t results[kRows][kVectors / 2];
+    ToRows<kRows, kVectors>(sums, results);
+    StoreResults<1>(product, first / 2, results);
   }
 };
 
 }  // namespace
 
-const TileKernel* Qb4wKernelForNeonI8mm() { return NeonMatrixKernel<Int4Rows, kMaxRows>(); }
+const TileKernel* Qb4wKernelForNeonI8mm() {
+  return NeonMatrixKernel<MatrixRows<Int4Part>, kMaxRows>();
+}
 
 }  // namespace cria::ops

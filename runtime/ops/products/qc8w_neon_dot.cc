@@ -63,60 +63,41 @@ template <size_t kRows, size_t kVectors>
 }
 
 // Multiplies all rows by `kVectors` vectors of 4 outputs, from vector `first` of the tile on.
-template <size_t kRows, size_t kVectors>
-[[gnu::always_inline]] inline void MultiplyPart(const TileProduct& product, size_t first) {
-  const int8_t* values[kRows];
-  const float* row_scales[kRows];
-  float32x4_t sums[kRows][kVectors];
-#pragma GCC unroll 8
-  for (size_t r = 0; r < kRows; ++r) {
-    values[r] = product.Row(r);
-    row_scales[r] = product.Scales(r);
-#pragma GCC unroll 4
-    for (auto& sum : sums[r]) sum = vdupq_n_f32(0.0f);
-  }
-  const std::byte* packed = product.tile + product.tiles.blocks_offset() + 16 * first;
-  const size_t num_inputs = product.tiles.input_channels;
-  for (size_t input = 0; input < num_inputs; input += kActivationBlock) {
-    int32x4_t block_sums[kRows][kVectors];
-#pragma GCC unroll 8
-    for (auto& row : block_sums) {
-#pragma GCC unroll 4
-      for (auto& sum : row) sum = vdupq_n_s32(0);
-    }
-    AddBlock(values, input, std::min(input + kActivationBlock, num_inputs), packed, block_sums);
+struct Int8Part {
+  template <size_t kRows, size_t kVectors>
+  [[gnu::always_inline]] static void Multiply(const TileProduct& product, size_t first) {
+    const int8_t* values[kRows];
+    const float* row_scales[kRows];
+    float32x4_t sums[kRows][kVectors];
 #pragma GCC unroll 8
     for (size_t r = 0; r < kRows; ++r) {
-      const float row_scale = row_scales[r][input / kActivationBlock];
+      values[r] = product.Row(r);
+      row_scales[r] = product.Scales(r);
+    }
+    Clear(sums);
+    const std::byte* packed = product.tile + product.tiles.blocks_offset() + 16 * first;
+    const size_t num_inputs = product.tiles.input_channels;
+    for (size_t input = 0; input < num_inputs; input += kActivationBlock) {
+      int32x4_t block_sums[kRows][kVectors];
+      Clear(block_sums);
+      AddBlock(values, input, std::min(input + kActivationBlock, num_inputs), packed, block_sums);
+#pragma GCC unroll 8
+      for (size_t r = 0; r < kRows; ++r) {
+        const float row_scale = row_scales[r][input / kActivationBlock];
 #pragma GCC unroll 4
-      for (size_t v = 0; v < kVectors; ++v) {
-        sums[r][v] = vfmaq_n_f32(sums[r][v], vcvtq_f32_s32(block_sums[r][v]), row_scale);
+        for (size_t v = 0; v < kVectors; ++v) {
+          sums[r][v] = vfmaq_n_f32(sums[r][v], vcvtq_f32_s32(block_sums[r][v]), row_scale);
+        }
       }
     }
-  }
-  StoreScaled(product, first, reinterpret_cast<const float*>(packed - 16 * first), sums);
-}
-
-template <size_t kRows>
-void MultiplyInt8Rows(const TileProduct& product) {
-  if constexpr (kRows <= kMaxRowsOfWholeTile) {
-    MultiplyPart<kRows, kNeonVectors>(product, 0);
-  } else {
-    for (size_t first = 0; first < kNeonVectors; first += 2) MultiplyPart<kRows, 2>(product, first);
-  }
-}
-
-struct Int8Rows {
-  template <size_t kRows>
-  static void Multiply(const TileProduct& product) {
-    MultiplyInt8Rows<kRows>(product);
+    StoreScaled(product, first, reinterpret_cast<const float*>(packed - 16 * first), sums);
   }
 };
 
 }  // namespace
 
 const TileKernel* Qc8wKernelForNeonDot() {
-  return NeonDotKernel<Int8Rows, kGroupInputs, kMaxRows>();
+  return NeonDotKernel<WholeTileOrHalves<Int8Part, kMaxRowsOfWholeTile>, kGroupInputs, kMaxRows>();
 }
 
 }  // namespace cria::ops

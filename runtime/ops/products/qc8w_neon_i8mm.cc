@@ -78,48 +78,34 @@ template <size_t kRows, size_t kVectors, size_t kPairs>
 }
 
 // Multiplies all rows by `kVectors` vectors of 2 outputs, from vector `first` of the tile on.
-template <size_t kRows, size_t kVectors>
-[[gnu::always_inline]] inline void MultiplyPart(const TileProduct& product, size_t first) {
-  constexpr size_t kPairs = PairedRows<kRows>::kPairs;
-  const PairedRows<kRows> rows(product.rows);
-  const float* row_scales[kRows];
+struct Int8Part {
+  template <size_t kRows, size_t kVectors>
+  [[gnu::always_inline]] static void Multiply(const TileProduct& product, size_t first) {
+    constexpr size_t kPairs = PairedRows<kRows>::kPairs;
+    const PairedRows<kRows> rows(product.rows);
+    const float* row_scales[kRows];
 #pragma GCC unroll 4
-  for (size_t r = 0; r < kRows; ++r) row_scales[r] = product.Scales(r);
-  MatrixSums<kRows, kVectors> sums;
-#pragma GCC unroll 2
-  for (auto& pair : sums) {
-#pragma GCC unroll 8
-    for (auto& sum : pair) sum = vdupq_n_f32(0.0f);
-  }
-  const std::byte* packed = product.tile + product.tiles.blocks_offset() + 16 * first;
-  const size_t num_inputs = product.tiles.input_channels;
-  for (size_t input = 0; input < num_inputs; input += kActivationBlock) {
-    int32x4_t block_sums[kPairs][kVectors];
-#pragma GCC unroll 2
-    for (auto& pair : block_sums) {
-#pragma GCC unroll 8
-      for (auto& sum : pair) sum = vdupq_n_s32(0);
+    for (size_t r = 0; r < kRows; ++r) row_scales[r] = product.Scales(r);
+    MatrixSums<kRows, kVectors> sums;
+    Clear(sums);
+    const std::byte* packed = product.tile + product.tiles.blocks_offset() + 16 * first;
+    const size_t num_inputs = product.tiles.input_channels;
+    for (size_t input = 0; input < num_inputs; input += kActivationBlock) {
+      int32x4_t block_sums[kPairs][kVectors];
+      Clear(block_sums);
+      AddBlock(rows, input, std::min(input + kActivationBlock, num_inputs), packed, block_sums);
+      AddScaled<kRows>(block_sums, row_scales, input / kActivationBlock, sums);
     }
-    AddBlock(rows, input, std::min(input + kActivationBlock, num_inputs), packed, block_sums);
-    AddScaled<kRows>(block_sums, row_scales, input / kActivationBlock, sums);
-  }
-  float32x4_t results[kRows][kVectors / 2];
-  ToRows<kRows, kVectors>(sums, results);
-  StoreScaled(product, first / 2, reinterpret_cast<const float*>(packed - 16 * first), results);
-}
-
-struct Int8Rows {
-  template <size_t kRows>
-  static void Multiply(const TileProduct& product) {
-    constexpr size_t kVectors = kMatrixVectors / PairedRows<kRows>::kPairs;
-    for (size_t first = 0; first < kMatrixVectors; first += kVectors) {
-      MultiplyPart<kRows, kVectors>(product, first);
-    }
+    float32x4_t results[kRows][kVectors / 2];
+    ToRows<kRows, kVectors>(sums, results);
+    StoreScaled(product, first / 2, reinterpret_cast<const float*>(packed - 16 * first), results);
   }
 };
 
 }  // namespace
 
-const TileKernel* Qc8wKernelForNeonI8mm() { return NeonMatrixKernel<Int8Rows, kMaxRows>(); }
+const TileKernel* Qc8wKernelForNeonI8mm() {
+  return NeonMatrixKernel<MatrixRows<Int8Part>, kMaxRows>();
+}
 
 }  // namespace cria::ops
