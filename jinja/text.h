@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/ascii.h"
+#include "core/characters.h"
 #include "jinja/context.h"
 #include "jinja/value.h"
 
@@ -67,20 +68,6 @@ const Text* Escape(Context& context, const Text* text);
 
 // A copy of the bytes in the context's memory.
 std::string_view Copy(Context& context, std::string_view bytes);
-
-// The length of the first character of `bytes`, which must not be empty. A byte that is not UTF-8
-// is a character.
-size_t CharacterBytes(std::string_view bytes);
-size_t CountCharacters(std::string_view bytes);
-// The offset of the character with this index, or the end.
-size_t CharacterOffset(std::string_view bytes, size_t index);
-
-// Whether Python's str.isspace() is true for the first character of `bytes`.
-bool IsWhiteSpace(std::string_view bytes);
-
-// The code point of the first character of `bytes`, of CharacterBytes(bytes) bytes; U+FFFF, which
-// is no character, for a byte that is not UTF-8.
-char32_t CodeOf(std::string_view bytes);
 
 // The range that remains after characters are removed from the left or right end, or both: white
 // space, or the characters in `characters` unless it is empty.

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/characters.h"
 #include "core/format.h"
 #include "core/utf8.h"
-#include "jinja/text.h"
 #include "text/byte_pair_merger.h"
 #include "text/nfc.h"
 
@@ -79,9 +79,9 @@ std::string NormalizeSpaces(std::string_view text, const SpaceRules& rules) {
 // without U+001C to U+001F.
 size_t WhiteSpaceBytes(std::string_view text) {
   size_t size = 0;
-  while (size < text.size() && jinja::IsWhiteSpace(text.substr(size)) &&
+  while (size < text.size() && IsWhiteSpace(text.substr(size)) &&
          !(text[size] >= '\x1C' && text[size] <= '\x1F')) {
-    size += jinja::CharacterBytes(text.substr(size));
+    size += CharacterBytes(text.substr(size));
   }
   return size;
 }
