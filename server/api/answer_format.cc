@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "core/format.h"
+#include "server/api/json_body.h"
 #include "server/api/request_error.h"
-#include "server/api/tool_format.h"
 
 namespace cria::server {
 namespace {

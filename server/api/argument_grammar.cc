@@ -4,7 +4,6 @@
 #include <string_view>
 
 #include "core/format.h"
-#include "server/api/tool_format.h"
 
 namespace cria::server {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "server/api/tool_format.h"
+#include "server/api/json_body.h"
 
 namespace cria::server {
 namespace {

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "core/format.h"
-#include "server/api/tool_format.h"
 
 namespace cria::server {
 namespace {

@@ -105,6 +105,14 @@ Json ReadJsonText(std::string_view text, const std::string& what) {
   return reader.Take();
 }
 
+std::optional<Json> TryReadJson(std::string_view text) {
+  try {
+    return ReadJsonText(text, "a text");
+  } catch (const RequestError&) {
+    return std::nullopt;
+  }
+}
+
 Json ReadBody(std::string_view body) {
   if (body.empty()) throw RequestError(400, "the request has no body: it must be a JSON object");
   Json object = ReadJsonText(body, "the request's body");

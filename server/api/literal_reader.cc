@@ -8,7 +8,6 @@
 #include "server/api/call_form.h"
 #include "server/api/json_bounds.h"
 #include "server/api/json_scanner.h"
-#include "server/api/tool_format.h"
 
 namespace cria::server {
 namespace {

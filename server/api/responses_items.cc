@@ -7,9 +7,9 @@
 
 #include "core/format.h"
 #include "server/api/conversation_builder.h"
+#include "server/api/json_body.h"
 #include "server/api/messages.h"
 #include "server/api/request_error.h"
-#include "server/api/tool_format.h"
 
 namespace cria::server {
 namespace {

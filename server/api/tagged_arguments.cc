@@ -10,7 +10,6 @@
 #include "server/api/json_body.h"
 #include "server/api/literal_reader.h"
 #include "server/api/parameter_kind.h"
-#include "server/api/tool_format.h"
 
 namespace cria::server {
 namespace {

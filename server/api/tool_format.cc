@@ -7,7 +7,6 @@
 #include "core/format.h"
 #include "messages/calls_as_text.h"
 #include "server/api/messages.h"
-#include "server/api/request_error.h"
 
 namespace cria::server {
 namespace {
@@ -118,14 +117,6 @@ Json SchemaOfProperty(const Json& schema, std::string_view name) {
   const Json::json_pointer place =
       Json::json_pointer("/$defs/arguments/properties") / std::string(name);
   return {{"$ref", "#" + place.to_string()}, {"$defs", {{"arguments", std::move(document)}}}};
-}
-
-std::optional<Json> TryReadJson(std::string_view text) {
-  try {
-    return ReadJsonText(text, "a call");
-  } catch (const RequestError&) {
-    return std::nullopt;
-  }
 }
 
 }  // namespace cria::server

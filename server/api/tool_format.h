@@ -79,7 +79,5 @@ std::string CallSchema(const ToolUse& use, std::string_view arguments_key);
 std::string CallListSchema(const ToolUse& use, std::string_view arguments_key);
 // A schema of the property of an object, with what it refers to.
 Json SchemaOfProperty(const Json& schema, std::string_view name);
-// The JSON text; nothing if it is not JSON.
-std::optional<Json> TryReadJson(std::string_view text);
 
 }  // namespace cria::server

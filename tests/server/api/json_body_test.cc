@@ -52,6 +52,12 @@ TEST(JsonBodyTest, NumbersAreWrittenAsTheyAreRead) {
               HasSubstr("more than 150000 values"));
 }
 
+TEST(JsonBodyTest, TextMayBeNoJson) {
+  EXPECT_EQ(TryReadJson(R"({"a":1})"), Json({{"a", 1}}));
+  EXPECT_EQ(TryReadJson(R"({"a":1)"), std::nullopt);
+  EXPECT_EQ(TryReadJson(""), std::nullopt);
+}
+
 TEST(JsonBodyTest, RefusesWhatIsNotAnObjectOfJson) {
   EXPECT_THAT(Refusal(""), HasSubstr("has no body"));
   EXPECT_THAT(Refusal("[]"), HasSubstr("is not a JSON object"));
