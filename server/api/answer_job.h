@@ -1,12 +1,12 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <vector>
 
 #include "server/api/answer_listener.h"
 #include "server/api/answer_request.h"
 #include "server/api/api_state.h"
+#include "server/api/prompts.h"
 #include "server/api/response.h"
 
 namespace cria::server {
@@ -33,13 +33,6 @@ class AnswerWriter : public AnswerListener {
  private:
   Exchange& exchange_;
   Response& response_;
-};
-
-// A text to continue.
-struct TextPrompt {
-  std::vector<int32_t> tokens;
-  bool at_text_start = false;
-  std::vector<int32_t> stop_token_ids = {};  // Empty: those of the model.
 };
 
 // Both generate all choices of all prompts, one after the other, on the calling thread. They throw

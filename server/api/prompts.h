@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "llm/engine.h"
-#include "server/api/answer_job.h"
 #include "server/api/fields.h"
 
 namespace cria::server {
@@ -26,6 +25,13 @@ std::vector<PromptText> ReadPrompts(const Fields& request, size_t vocab_size,
                                     const PromptField& field = {});
 // The text of the prompt, without control tokens.
 std::string TextOf(const Engine& engine, const PromptText& prompt);
+
+// A text to continue.
+struct TextPrompt {
+  std::vector<int32_t> tokens;
+  bool at_text_start = false;
+  std::vector<int32_t> stop_token_ids = {};  // Empty: those of the model.
+};
 
 // In texts, the names of control tokens become these tokens: programs write whole templates here.
 std::vector<TextPrompt> EncodePrompts(const Engine& engine, const std::vector<PromptText>& prompts);
