@@ -7,6 +7,7 @@
 
 #include "server/api/request_error.h"
 #include "server/api/scripted_answer.h"
+#include "server/api/test_tools.h"
 
 namespace cria::server {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "server/api/form_texts.h"
 #include "server/api/scripted_answer.h"
+#include "server/api/test_tools.h"
 #include "server/api/tool_format.h"
 
 namespace cria::server {

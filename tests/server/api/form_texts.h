@@ -8,6 +8,7 @@
 #include "server/api/call_finder.h"
 #include "server/api/call_form.h"
 #include "server/api/json_body.h"
+#include "server/api/test_tools.h"
 
 namespace cria::server {
 

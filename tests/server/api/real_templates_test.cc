@@ -10,7 +10,7 @@
 #include "server/api/call_style.h"
 #include "server/api/chat_prompt.h"
 #include "server/api/chat_request.h"
-#include "server/api/scripted_answer.h"
+#include "server/api/test_tools.h"
 #include "server/api/tool_format.h"
 #include "support/files.h"
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "server/api/scripted_answer.h"
+#include "server/api/test_tools.h"
 
 namespace cria::server {
 namespace {
