@@ -6,8 +6,8 @@
 
 #include "core/format.h"
 #include "core/format_bytes.h"
-#include "server/api/json_bounds.h"
 #include "server/prompts/prompt_bounds.h"
+#include "server/requests/json_bounds.h"
 
 namespace cria::cli {
 namespace {

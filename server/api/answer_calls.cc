@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "server/api/unique_id.h"
+#include "server/requests/unique_id.h"
 
 namespace cria::server {
 namespace {

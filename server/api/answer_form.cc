@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "server/api/argument_grammar.h"
-#include "server/api/request_error.h"
+#include "server/requests/request_error.h"
 
 namespace cria::server {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "server/api/answer_run.h"
 #include "server/api/chat_prompt.h"
-#include "server/api/request_error.h"
+#include "server/requests/request_error.h"
 
 namespace cria::server {
 namespace {

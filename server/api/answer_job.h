@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "server/api/answer_listener.h"
-#include "server/api/answer_request.h"
 #include "server/api/api_state.h"
-#include "server/api/prompts.h"
 #include "server/api/response.h"
+#include "server/requests/answer_request.h"
+#include "server/requests/prompts.h"
 
 namespace cria::server {
 

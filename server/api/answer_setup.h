@@ -7,8 +7,8 @@
 
 #include "llm/constraint.h"
 #include "llm/session.h"
-#include "server/api/answer_request.h"
 #include "server/api/tool_format.h"
+#include "server/requests/answer_request.h"
 #include "text/reasoning.h"
 #include "text/tokenizer.h"
 

@@ -5,14 +5,14 @@
 #include <string_view>
 #include <utility>
 
-#include "server/api/anthropic_request.h"
 #include "server/api/block_writer.h"
 #include "server/api/chat_prompt.h"
-#include "server/api/json_body.h"
 #include "server/api/paths.h"
-#include "server/api/request_error.h"
 #include "server/api/text_answer.h"
-#include "server/api/unique_id.h"
+#include "server/requests/anthropic_request.h"
+#include "server/requests/json_body.h"
+#include "server/requests/request_error.h"
+#include "server/requests/unique_id.h"
 
 namespace cria::server {
 namespace {

@@ -9,10 +9,10 @@
 
 #include "core/format.h"
 #include "server/api/api_state.h"
-#include "server/api/json_bounds.h"
 #include "server/api/model_choice.h"
 #include "server/api/paths.h"
-#include "server/api/request_error.h"
+#include "server/requests/json_bounds.h"
+#include "server/requests/request_error.h"
 
 namespace cria::server {
 namespace {

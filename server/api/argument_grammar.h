@@ -4,8 +4,8 @@
 #include <string_view>
 
 #include "server/api/call_form.h"
-#include "server/api/json_body.h"
-#include "server/api/tools.h"
+#include "server/requests/json_body.h"
+#include "server/requests/tools.h"
 
 namespace cria::server {
 

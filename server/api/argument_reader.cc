@@ -2,9 +2,9 @@
 
 #include <optional>
 
-#include "server/api/json_body.h"
 #include "server/api/json_scanner.h"
 #include "server/api/literal_reader.h"
+#include "server/requests/json_body.h"
 
 namespace cria::server {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "server/api/tools.h"
+#include "server/requests/tools.h"
 
 namespace cria::server {
 

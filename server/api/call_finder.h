@@ -11,7 +11,7 @@
 #include "server/api/call_prefix.h"
 #include "server/api/form_reader.h"
 #include "server/api/json_scanner.h"
-#include "server/api/tools.h"
+#include "server/requests/tools.h"
 
 namespace cria::server {
 

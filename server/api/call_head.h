@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "server/api/call_form.h"
-#include "server/api/tools.h"
+#include "server/requests/tools.h"
 
 namespace cria::server {
 

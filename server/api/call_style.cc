@@ -7,7 +7,7 @@
 
 #include "core/format.h"
 #include "server/api/call_finder.h"
-#include "server/api/json_body.h"
+#include "server/requests/json_body.h"
 
 namespace cria::server {
 namespace {

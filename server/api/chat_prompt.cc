@@ -4,7 +4,7 @@
 
 #include "messages/calls_as_text.h"
 #include "server/api/harmony.h"
-#include "server/api/request_error.h"
+#include "server/requests/request_error.h"
 
 namespace cria::server {
 namespace {

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "llm/engine.h"
-#include "server/api/answer_request.h"
 #include "server/api/call_style.h"
 #include "server/api/tool_format.h"
+#include "server/requests/answer_request.h"
 #include "text/reasoning.h"
 
 namespace cria::server {

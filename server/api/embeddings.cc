@@ -9,7 +9,7 @@
 #include "llm/embedding_tokens.h"
 #include "llm/pooled_hidden.h"
 #include "llm/text_embedder.h"
-#include "server/api/request_error.h"
+#include "server/requests/request_error.h"
 
 namespace cria::server {
 namespace {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "server/api/api_state.h"
-#include "server/api/json_bounds.h"
-#include "server/api/prompts.h"
 #include "server/api/response.h"
+#include "server/requests/json_bounds.h"
+#include "server/requests/prompts.h"
 
 namespace cria::server {
 

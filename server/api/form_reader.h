@@ -7,7 +7,7 @@
 #include "server/api/argument_reader.h"
 #include "server/api/call_form.h"
 #include "server/api/call_head.h"
-#include "server/api/tools.h"
+#include "server/requests/tools.h"
 
 namespace cria::server {
 

@@ -4,7 +4,7 @@
 #include <span>
 #include <string_view>
 
-#include "server/api/request_error.h"
+#include "server/requests/request_error.h"
 
 namespace cria::server {
 namespace {

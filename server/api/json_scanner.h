@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "server/api/json_bounds.h"
+#include "server/requests/json_bounds.h"
 
 namespace cria::server {
 

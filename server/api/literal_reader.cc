@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "server/api/call_form.h"
-#include "server/api/json_bounds.h"
 #include "server/api/json_scanner.h"
+#include "server/requests/json_bounds.h"
 
 namespace cria::server {
 namespace {

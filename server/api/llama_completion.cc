@@ -7,17 +7,17 @@
 #include <vector>
 
 #include "core/format.h"
-#include "server/api/answer_format.h"
 #include "server/api/answer_job.h"
 #include "server/api/infill.h"
 #include "server/api/log_probability_json.h"
 #include "server/api/paths.h"
-#include "server/api/prompts.h"
-#include "server/api/request_error.h"
-#include "server/api/sampling_fields.h"
 #include "server/api/sampling_json.h"
 #include "server/api/text_answer.h"
-#include "server/api/unsupported_fields.h"
+#include "server/requests/answer_format.h"
+#include "server/requests/prompts.h"
+#include "server/requests/request_error.h"
+#include "server/requests/sampling_fields.h"
+#include "server/requests/unsupported_fields.h"
 
 namespace cria::server {
 namespace {

@@ -9,13 +9,13 @@
 #include "core/format.h"
 #include "core/platform.h"
 #include "server/api/chat_prompt.h"
-#include "server/api/chat_request.h"
 #include "server/api/log_probability_json.h"
 #include "server/api/paths.h"
-#include "server/api/request_error.h"
 #include "server/api/sampling_json.h"
 #include "server/api/text_answer.h"
 #include "server/api/tool_format.h"
+#include "server/requests/chat_request.h"
+#include "server/requests/request_error.h"
 
 namespace cria::server {
 namespace {

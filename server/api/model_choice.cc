@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/format.h"
-#include "server/api/request_error.h"
+#include "server/requests/request_error.h"
 
 namespace cria::server {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
-#include "server/api/json_body.h"
 #include "server/models/model_store.h"
+#include "server/requests/json_body.h"
 
 namespace cria::server {
 

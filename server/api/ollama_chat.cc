@@ -4,13 +4,13 @@
 #include <utility>
 
 #include "server/api/answer_job.h"
-#include "server/api/json_body.h"
-#include "server/api/messages.h"
 #include "server/api/ollama_json.h"
 #include "server/api/ollama_writer.h"
 #include "server/api/paths.h"
-#include "server/api/thinking_fields.h"
-#include "server/api/unsupported_fields.h"
+#include "server/requests/json_body.h"
+#include "server/requests/messages.h"
+#include "server/requests/thinking_fields.h"
+#include "server/requests/unsupported_fields.h"
 
 namespace cria::server {
 namespace {

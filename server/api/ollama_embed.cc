@@ -5,10 +5,10 @@
 
 #include "messages/json_text.h"
 #include "server/api/embeddings.h"
-#include "server/api/fields.h"
 #include "server/api/paths.h"
-#include "server/api/request_error.h"
 #include "server/api/text_answer.h"
+#include "server/requests/fields.h"
+#include "server/requests/request_error.h"
 
 namespace cria::server {
 namespace {

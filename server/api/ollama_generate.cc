@@ -9,10 +9,10 @@
 #include "server/api/ollama_json.h"
 #include "server/api/ollama_writer.h"
 #include "server/api/paths.h"
-#include "server/api/prompts.h"
-#include "server/api/request_error.h"
-#include "server/api/thinking_fields.h"
-#include "server/api/unsupported_fields.h"
+#include "server/requests/prompts.h"
+#include "server/requests/request_error.h"
+#include "server/requests/thinking_fields.h"
+#include "server/requests/unsupported_fields.h"
 
 namespace cria::server {
 namespace {

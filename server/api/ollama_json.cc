@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "core/format.h"
-#include "server/api/request_error.h"
-#include "server/api/sampling_fields.h"
+#include "server/requests/request_error.h"
+#include "server/requests/sampling_fields.h"
 
 namespace cria::server {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "server/api/answer_job.h"
-#include "server/api/fields.h"
-#include "server/api/json_body.h"
+#include "server/requests/fields.h"
+#include "server/requests/json_body.h"
 
 namespace cria::server {
 

@@ -7,11 +7,11 @@
 
 #include "core/format.h"
 #include "server/api/chat_prompt.h"
-#include "server/api/fields.h"
 #include "server/api/model_choice.h"
 #include "server/api/ollama_json.h"
 #include "server/api/paths.h"
-#include "server/api/request_error.h"
+#include "server/requests/fields.h"
+#include "server/requests/request_error.h"
 
 namespace cria::server {
 namespace {

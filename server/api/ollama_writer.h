@@ -4,8 +4,8 @@
 #include <cstddef>
 
 #include "server/api/answer_job.h"
-#include "server/api/json_body.h"
 #include "server/api/text_answer.h"
+#include "server/requests/json_body.h"
 
 namespace cria::server {
 

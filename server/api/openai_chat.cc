@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "server/api/answer_job.h"
-#include "server/api/chat_request.h"
 #include "server/api/log_probability_json.h"
 #include "server/api/paths.h"
 #include "server/api/text_answer.h"
-#include "server/api/unique_id.h"
+#include "server/requests/chat_request.h"
+#include "server/requests/unique_id.h"
 
 namespace cria::server {
 namespace {

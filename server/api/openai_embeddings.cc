@@ -5,9 +5,9 @@
 #include "messages/json_text.h"
 #include "server/api/embeddings.h"
 #include "server/api/paths.h"
-#include "server/api/request_error.h"
 #include "server/api/text_answer.h"
-#include "server/api/unsupported_fields.h"
+#include "server/requests/request_error.h"
+#include "server/requests/unsupported_fields.h"
 
 namespace cria::server {
 namespace {

@@ -1,9 +1,9 @@
 // GET /v1/models, and llama-server's POST /models/load and /models/unload
 
-#include "server/api/fields.h"
 #include "server/api/model_choice.h"
 #include "server/api/paths.h"
-#include "server/api/request_error.h"
+#include "server/requests/fields.h"
+#include "server/requests/request_error.h"
 
 namespace cria::server {
 namespace {

@@ -6,14 +6,14 @@
 #include <utility>
 
 #include "server/api/block_writer.h"
-#include "server/api/json_body.h"
 #include "server/api/log_probability_json.h"
 #include "server/api/paths.h"
-#include "server/api/request_error.h"
 #include "server/api/responses_json.h"
-#include "server/api/responses_request.h"
 #include "server/api/text_answer.h"
-#include "server/api/unique_id.h"
+#include "server/requests/json_body.h"
+#include "server/requests/request_error.h"
+#include "server/requests/responses_request.h"
+#include "server/requests/unique_id.h"
 
 namespace cria::server {
 namespace {

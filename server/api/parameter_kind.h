@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "server/api/json_body.h"
+#include "server/requests/json_body.h"
 
 namespace cria::server {
 

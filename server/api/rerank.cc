@@ -11,12 +11,12 @@
 
 #include "core/format.h"
 #include "llm/reranker.h"
-#include "server/api/fields.h"
-#include "server/api/json_bounds.h"
 #include "server/api/paths.h"
-#include "server/api/request_error.h"
 #include "server/api/text_answer.h"
-#include "server/api/unsupported_fields.h"
+#include "server/requests/fields.h"
+#include "server/requests/json_bounds.h"
+#include "server/requests/request_error.h"
+#include "server/requests/unsupported_fields.h"
 
 namespace cria::server {
 namespace {

@@ -10,9 +10,9 @@
 #include <string_view>
 #include <utility>
 
-#include "server/api/json_body.h"
-#include "server/api/request_error.h"
 #include "server/http/http_exchange.h"
+#include "server/requests/json_body.h"
+#include "server/requests/request_error.h"
 
 namespace cria::server {
 

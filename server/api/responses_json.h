@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "server/api/answer_listener.h"
-#include "server/api/json_body.h"
+#include "server/requests/json_body.h"
 
 namespace cria::server {
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "llm/sampler.h"
-#include "server/api/json_body.h"
+#include "server/requests/json_body.h"
 
 namespace cria::server {
 

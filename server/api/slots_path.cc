@@ -10,9 +10,9 @@
 
 #include "core/format.h"
 #include "llm/session_file.h"
-#include "server/api/fields.h"
 #include "server/api/paths.h"
-#include "server/api/request_error.h"
+#include "server/requests/fields.h"
+#include "server/requests/request_error.h"
 
 namespace cria::server {
 namespace {

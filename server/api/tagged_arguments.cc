@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "server/api/argument_reader.h"
-#include "server/api/json_body.h"
 #include "server/api/literal_reader.h"
 #include "server/api/parameter_kind.h"
+#include "server/requests/json_body.h"
 
 namespace cria::server {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "core/format.h"
 #include "messages/calls_as_text.h"
-#include "server/api/messages.h"
+#include "server/requests/messages.h"
 
 namespace cria::server {
 namespace {

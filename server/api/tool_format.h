@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "server/api/answer_request.h"
 #include "server/api/call_form.h"
-#include "server/api/tools.h"
+#include "server/requests/answer_request.h"
+#include "server/requests/tools.h"
 
 namespace cria::server {
 

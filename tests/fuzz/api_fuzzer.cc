@@ -10,19 +10,19 @@
 #include <string>
 #include <string_view>
 
-#include "server/api/answer_format.h"
-#include "server/api/anthropic_request.h"
 #include "server/api/call_finder.h"
 #include "server/api/call_reader.h"
-#include "server/api/chat_request.h"
 #include "server/api/harmony.h"
-#include "server/api/messages.h"
 #include "server/api/model_request.h"
-#include "server/api/prompts.h"
-#include "server/api/request_error.h"
-#include "server/api/responses_request.h"
-#include "server/api/sampling_fields.h"
 #include "server/api/tool_format.h"
+#include "server/requests/answer_format.h"
+#include "server/requests/anthropic_request.h"
+#include "server/requests/chat_request.h"
+#include "server/requests/messages.h"
+#include "server/requests/prompts.h"
+#include "server/requests/request_error.h"
+#include "server/requests/responses_request.h"
+#include "server/requests/sampling_fields.h"
 
 namespace cria::server {
 namespace {

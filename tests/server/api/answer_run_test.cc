@@ -5,9 +5,9 @@
 
 #include <string>
 
-#include "server/api/request_error.h"
 #include "server/api/scripted_answer.h"
-#include "server/api/test_tools.h"
+#include "server/requests/request_error.h"
+#include "server/requests/test_tools.h"
 
 namespace cria::server {
 namespace {

@@ -10,7 +10,7 @@
 #include "server/api/free_section.h"
 #include "server/api/scripted_answer.h"
 #include "server/api/shaped_section.h"
-#include "server/api/test_tools.h"
+#include "server/requests/test_tools.h"
 
 namespace cria::server {
 namespace {

@@ -15,8 +15,8 @@
 #include "llm/completion.h"
 #include "llm/tiny_engine.h"
 #include "server/api/api.h"
-#include "server/api/json_body.h"
 #include "server/api/one_model.h"
+#include "server/requests/json_body.h"
 #include "server/work/work_queue.h"
 
 namespace cria::server {

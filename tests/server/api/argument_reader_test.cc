@@ -5,8 +5,8 @@
 #include <string>
 
 #include "server/api/form_texts.h"
-#include "server/api/json_body.h"
 #include "server/api/literal_reader.h"
+#include "server/requests/json_body.h"
 
 namespace cria::server {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "server/api/test_tools.h"
+#include "server/requests/test_tools.h"
 
 namespace cria::server {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "server/api/form_texts.h"
-#include "server/api/test_tools.h"
+#include "server/requests/test_tools.h"
 
 namespace cria::server {
 namespace {

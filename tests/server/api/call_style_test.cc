@@ -13,10 +13,10 @@
 
 #include "golden/test_data.h"
 #include "server/api/chat_prompt.h"
-#include "server/api/chat_request.h"
 #include "server/api/form_texts.h"
-#include "server/api/request_error.h"
 #include "server/api/scripted_answer.h"
+#include "server/requests/chat_request.h"
+#include "server/requests/request_error.h"
 #include "support/files.h"
 #include "support/unwrap.h"
 #include "text/tokenizer.h"

@@ -7,8 +7,8 @@
 
 #include "server/api/form_texts.h"
 #include "server/api/scripted_answer.h"
-#include "server/api/test_tools.h"
 #include "server/api/tool_format.h"
+#include "server/requests/test_tools.h"
 
 namespace cria::server {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "server/api/call_finder.h"
 #include "server/api/call_form.h"
-#include "server/api/json_body.h"
-#include "server/api/test_tools.h"
+#include "server/requests/json_body.h"
+#include "server/requests/test_tools.h"
 
 namespace cria::server {
 

@@ -5,7 +5,7 @@
 #include <random>
 #include <string>
 
-#include "server/api/json_body.h"
+#include "server/requests/json_body.h"
 
 namespace cria::server {
 namespace {

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <string>
 
-#include "server/api/request_error.h"
+#include "server/requests/request_error.h"
 
 namespace cria::server {
 namespace {

@@ -9,9 +9,9 @@
 #include "golden/test_data.h"
 #include "server/api/call_style.h"
 #include "server/api/chat_prompt.h"
-#include "server/api/chat_request.h"
-#include "server/api/test_tools.h"
 #include "server/api/tool_format.h"
+#include "server/requests/chat_request.h"
+#include "server/requests/test_tools.h"
 #include "support/files.h"
 
 namespace cria::server {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "server/api/scripted_answer.h"
-#include "server/api/test_tools.h"
+#include "server/requests/test_tools.h"
 
 namespace cria::server {
 namespace {

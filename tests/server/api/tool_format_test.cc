@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "server/api/request_error.h"
-#include "server/api/test_tools.h"
+#include "server/requests/request_error.h"
+#include "server/requests/test_tools.h"
 
 namespace cria::server {
 namespace {
