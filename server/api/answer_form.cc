@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "server/api/argument_grammar.h"
+#include "server/calls/argument_grammar.h"
 #include "server/requests/request_error.h"
 
 namespace cria::server {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "server/api/harmony.h"
+#include "server/calls/harmony.h"
 #include "server/requests/request_error.h"
 
 namespace cria::server {

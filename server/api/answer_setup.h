@@ -7,7 +7,7 @@
 
 #include "llm/constraint.h"
 #include "llm/session.h"
-#include "server/api/tool_format.h"
+#include "server/calls/tool_format.h"
 #include "server/requests/answer_request.h"
 #include "text/reasoning.h"
 #include "text/tokenizer.h"

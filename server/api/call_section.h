@@ -5,8 +5,8 @@
 
 #include "server/api/answer_calls.h"
 #include "server/api/answer_section.h"
-#include "server/api/argument_reader.h"
-#include "server/api/call_reader.h"
+#include "server/calls/argument_reader.h"
+#include "server/calls/call_reader.h"
 
 namespace cria::server {
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "messages/calls_as_text.h"
-#include "server/api/harmony.h"
+#include "server/calls/harmony.h"
 #include "server/requests/request_error.h"
 
 namespace cria::server {

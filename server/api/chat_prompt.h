@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "llm/engine.h"
-#include "server/api/call_style.h"
-#include "server/api/tool_format.h"
+#include "server/calls/call_style.h"
+#include "server/calls/tool_format.h"
 #include "server/requests/answer_request.h"
 #include "text/reasoning.h"
 

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "server/api/json_scanner.h"
+#include "server/calls/json_scanner.h"
 
 namespace cria::server {
 

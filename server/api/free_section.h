@@ -9,8 +9,8 @@
 
 #include "server/api/answer_calls.h"
 #include "server/api/answer_section.h"
-#include "server/api/call_finder.h"
-#include "server/api/harmony.h"
+#include "server/calls/call_finder.h"
+#include "server/calls/harmony.h"
 
 namespace cria::server {
 

@@ -13,7 +13,7 @@
 #include "server/api/paths.h"
 #include "server/api/sampling_json.h"
 #include "server/api/text_answer.h"
-#include "server/api/tool_format.h"
+#include "server/calls/tool_format.h"
 #include "server/requests/chat_request.h"
 #include "server/requests/request_error.h"
 

@@ -9,9 +9,9 @@
 #include <string>
 
 #include "llm/engine.h"
-#include "server/api/call_style.h"
 #include "server/api/infill_tokens.h"
 #include "server/api/metrics.h"
+#include "server/calls/call_style.h"
 #include "server/models/model_store.h"
 #include "server/prompts/prompt_files.h"
 #include "server/work/session_pool.h"

@@ -10,11 +10,11 @@
 #include <string>
 #include <string_view>
 
-#include "server/api/call_finder.h"
-#include "server/api/call_reader.h"
-#include "server/api/harmony.h"
 #include "server/api/model_request.h"
-#include "server/api/tool_format.h"
+#include "server/calls/call_finder.h"
+#include "server/calls/call_reader.h"
+#include "server/calls/harmony.h"
+#include "server/calls/tool_format.h"
 #include "server/requests/answer_format.h"
 #include "server/requests/anthropic_request.h"
 #include "server/requests/chat_request.h"

@@ -12,7 +12,7 @@
 #include "llm/session.h"
 #include "llm/tiny_engine.h"
 #include "server/api/answer_run.h"
-#include "server/api/harmony.h"
+#include "server/calls/harmony.h"
 #include "text/detokenizer.h"
 
 namespace cria::server {
