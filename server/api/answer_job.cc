@@ -3,8 +3,8 @@
 #include <optional>
 #include <utility>
 
-#include "server/api/answer_run.h"
-#include "server/api/chat_prompt.h"
+#include "server/answers/answer_run.h"
+#include "server/answers/chat_prompt.h"
 #include "server/requests/request_error.h"
 
 namespace cria::server {

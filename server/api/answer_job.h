@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "server/api/answer_listener.h"
+#include "server/answers/answer_listener.h"
 #include "server/api/api_state.h"
 #include "server/api/response.h"
 #include "server/requests/answer_request.h"

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <utility>
 
+#include "server/answers/chat_prompt.h"
 #include "server/api/block_writer.h"
-#include "server/api/chat_prompt.h"
 #include "server/api/paths.h"
 #include "server/api/text_answer.h"
 #include "server/requests/anthropic_request.h"

@@ -8,7 +8,7 @@
 
 #include "core/format.h"
 #include "core/platform.h"
-#include "server/api/chat_prompt.h"
+#include "server/answers/chat_prompt.h"
 #include "server/api/log_probability_json.h"
 #include "server/api/paths.h"
 #include "server/api/sampling_json.h"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "server/api/answer_listener.h"
+#include "server/answers/answer_listener.h"
 #include "server/requests/json_body.h"
 
 namespace cria::server {

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cstdint>
 
-#include "server/api/answer_listener.h"
+#include "server/answers/answer_listener.h"
 
 namespace cria::server {
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/format.h"
-#include "server/api/chat_prompt.h"
+#include "server/answers/chat_prompt.h"
 #include "server/api/model_choice.h"
 #include "server/api/ollama_json.h"
 #include "server/api/paths.h"

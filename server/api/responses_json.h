@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "server/api/answer_listener.h"
+#include "server/answers/answer_listener.h"
 #include "server/requests/json_body.h"
 
 namespace cria::server {

@@ -11,7 +11,7 @@ import sys
 
 MOST_MEMBERS = 15
 MOST_FUNCTIONS = 25
-FOLDERS = ["runtime/decode", "runtime/llm", "server/api", "server/calls", "server/requests"]
+FOLDERS = ["runtime/decode", "runtime/llm", "server/answers", "server/api", "server/calls", "server/requests"]
 EXCEPTIONS = {"Decoder", "EngineOptions", "KvPageGroup", "KvPages", "Sequences"}
 HEAD = re.compile(r"\b(?:class|struct)\s+(\w+)(?:\s+final)?\s*(?::[^;{]*)?$")
 NO_DECLARATION = re.compile(r"^(using|friend|static_assert|typedef|enum|template\s*<[^>]*>\s*(class|struct)|class|struct)\b")

@@ -29,7 +29,7 @@ allow_only '<utf8proc\.h>' 'utf8proc belongs in jinja, runtime/text and grammar:
 allow_only '<(flatbuffers/|nlohmann/|google/protobuf/).*' \
   'FlatBuffers belongs where model files are read or written; JSON and protobuf on the host side:' \
   'runtime/model/model_file_reader\.cc' 'runtime/model/packed_file\.cc' converter/ cli/ runtime/messages/ \
-  server/api/ server/calls/ server/requests/ tests/
+  server/answers/ server/api/ server/calls/ server/requests/ tests/
 allow_only '<Eigen/.*' 'Only one source is compiled for the processors that linear algebra needs:' \
   converter/calibrate/linear_algebra.cc
 allow_only '<(curl|openssl)/.*' 'Only converter/hub opens connections and hashes what it downloads:' converter/hub/ \

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "golden/test_data.h"
-#include "server/api/chat_prompt.h"
-#include "server/api/scripted_answer.h"
+#include "server/answers/chat_prompt.h"
+#include "server/answers/scripted_answer.h"
 #include "server/calls/form_texts.h"
 #include "server/requests/chat_request.h"
 #include "server/requests/request_error.h"

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "server/api/scripted_answer.h"
+#include "server/answers/scripted_answer.h"
 #include "server/calls/form_texts.h"
 #include "server/calls/tool_format.h"
 #include "server/requests/test_tools.h"

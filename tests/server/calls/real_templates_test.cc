@@ -7,7 +7,7 @@
 #include <string>
 
 #include "golden/test_data.h"
-#include "server/api/chat_prompt.h"
+#include "server/answers/chat_prompt.h"
 #include "server/calls/call_style.h"
 #include "server/calls/tool_format.h"
 #include "server/requests/chat_request.h"

@@ -5,14 +5,14 @@
 
 #include "llm/generator.h"
 #include "llm/turn.h"
-#include "server/api/answer_calls.h"
-#include "server/api/answer_form.h"
-#include "server/api/answer_listener.h"
-#include "server/api/answer_setup.h"
-#include "server/api/answer_text.h"
-#include "server/api/call_section.h"
-#include "server/api/free_section.h"
-#include "server/api/shaped_section.h"
+#include "server/answers/answer_calls.h"
+#include "server/answers/answer_form.h"
+#include "server/answers/answer_listener.h"
+#include "server/answers/answer_setup.h"
+#include "server/answers/answer_text.h"
+#include "server/answers/call_section.h"
+#include "server/answers/free_section.h"
+#include "server/answers/shaped_section.h"
 
 namespace cria::server {
 

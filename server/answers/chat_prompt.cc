@@ -1,4 +1,4 @@
-#include "server/api/chat_prompt.h"
+#include "server/answers/chat_prompt.h"
 
 #include <utility>
 

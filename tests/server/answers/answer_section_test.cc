@@ -1,15 +1,15 @@
 // Sections of an answer, without a model.
 
-#include "server/api/answer_section.h"
+#include "server/answers/answer_section.h"
 
 #include <gtest/gtest.h>
 
 #include <optional>
 
-#include "server/api/call_section.h"
-#include "server/api/free_section.h"
-#include "server/api/scripted_answer.h"
-#include "server/api/shaped_section.h"
+#include "server/answers/call_section.h"
+#include "server/answers/free_section.h"
+#include "server/answers/scripted_answer.h"
+#include "server/answers/shaped_section.h"
 #include "server/requests/test_tools.h"
 
 namespace cria::server {

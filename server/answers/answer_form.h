@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "server/api/answer_setup.h"
+#include "server/answers/answer_setup.h"
 
 namespace cria::server {
 

@@ -1,4 +1,4 @@
-#include "server/api/answer_text.h"
+#include "server/answers/answer_text.h"
 
 #include <algorithm>
 #include <functional>

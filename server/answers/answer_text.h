@@ -15,10 +15,10 @@
 #include "llm/stop_strings.h"
 #include "llm/text_output.h"
 #include "llm/turn.h"
-#include "server/api/answer_section.h"
-#include "server/api/answer_setup.h"
-#include "server/api/section_text.h"
-#include "server/api/token_log_probabilities.h"
+#include "server/answers/answer_section.h"
+#include "server/answers/answer_setup.h"
+#include "server/answers/section_text.h"
+#include "server/answers/token_log_probabilities.h"
 #include "text/detokenizer.h"
 
 namespace cria::server {

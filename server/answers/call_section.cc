@@ -1,4 +1,4 @@
-#include "server/api/call_section.h"
+#include "server/answers/call_section.h"
 
 #include <string>
 

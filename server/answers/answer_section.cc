@@ -1,4 +1,4 @@
-#include "server/api/answer_section.h"
+#include "server/answers/answer_section.h"
 
 namespace cria::server {
 

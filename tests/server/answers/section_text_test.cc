@@ -1,4 +1,4 @@
-#include "server/api/section_text.h"
+#include "server/answers/section_text.h"
 
 #include <gtest/gtest.h>
 

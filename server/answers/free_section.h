@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "server/api/answer_calls.h"
-#include "server/api/answer_section.h"
+#include "server/answers/answer_calls.h"
+#include "server/answers/answer_section.h"
 #include "server/calls/call_finder.h"
 #include "server/calls/harmony.h"
 

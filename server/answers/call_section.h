@@ -3,8 +3,8 @@
 #include <memory>
 #include <string_view>
 
-#include "server/api/answer_calls.h"
-#include "server/api/answer_section.h"
+#include "server/answers/answer_calls.h"
+#include "server/answers/answer_section.h"
 #include "server/calls/argument_reader.h"
 #include "server/calls/call_reader.h"
 

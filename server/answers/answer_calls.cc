@@ -1,4 +1,4 @@
-#include "server/api/answer_calls.h"
+#include "server/answers/answer_calls.h"
 
 #include <string>
 

@@ -1,4 +1,4 @@
-#include "server/api/answer_form.h"
+#include "server/answers/answer_form.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "server/api/free_section.h"
+#include "server/answers/free_section.h"
 
 #include <utility>
 

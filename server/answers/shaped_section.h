@@ -3,7 +3,7 @@
 #include <string_view>
 #include <utility>
 
-#include "server/api/answer_section.h"
+#include "server/answers/answer_section.h"
 
 namespace cria::server {
 

@@ -11,7 +11,7 @@
 #include "llm/generator.h"
 #include "llm/session.h"
 #include "llm/tiny_engine.h"
-#include "server/api/answer_run.h"
+#include "server/answers/answer_run.h"
 #include "server/calls/harmony.h"
 #include "text/detokenizer.h"
 

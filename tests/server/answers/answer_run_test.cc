@@ -1,11 +1,11 @@
-#include "server/api/answer_run.h"
+#include "server/answers/answer_run.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "server/api/scripted_answer.h"
+#include "server/answers/scripted_answer.h"
 #include "server/requests/request_error.h"
 #include "server/requests/test_tools.h"
 

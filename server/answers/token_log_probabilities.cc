@@ -1,4 +1,4 @@
-#include "server/api/token_log_probabilities.h"
+#include "server/answers/token_log_probabilities.h"
 
 #include <algorithm>
 

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <utility>
 
-#include "server/api/answer_form.h"
-#include "server/api/answer_listener.h"
+#include "server/answers/answer_form.h"
+#include "server/answers/answer_listener.h"
 
 namespace cria::server {
 

@@ -1,4 +1,4 @@
-#include "server/api/answer_run.h"
+#include "server/answers/answer_run.h"
 
 #include <algorithm>
 #include <chrono>

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "server/api/answer_listener.h"
+#include "server/answers/answer_listener.h"
 
 namespace cria::server {
 
