@@ -125,7 +125,8 @@ Json UsageAndTimings(const AnswerEnd& end) {
   Json usage = {{"prompt_tokens", end.prompt_tokens},
                 {"completion_tokens", end.completion_tokens},
                 {"total_tokens", end.prompt_tokens + end.completion_tokens},
-                {"prompt_tokens_details", {{"cached_tokens", end.cached_tokens}}}};
+                {"prompt_tokens_details", {{"cached_tokens", end.cached_tokens}}},
+                {"completion_tokens_details", {{"reasoning_tokens", end.reasoning_tokens}}}};
   return {{"usage", std::move(usage)}, {"timings", TimingsOf(end)}};
 }
 

@@ -410,6 +410,25 @@ TEST_F(ChatPathTest, ReasoningIsApart) {
   EXPECT_EQ(reasoning, message["reasoning_content"].get<std::string>());
 }
 
+TEST_F(ChatPathTest, UsageCountsTheTokensOfReasoning) {
+  const auto reasoning_tokens = [](const Json& answer) {
+    return answer["usage"]["completion_tokens_details"]["reasoning_tokens"];
+  };
+  Json request = Chat("Who?", 10);
+  EXPECT_EQ(reasoning_tokens(Post("/v1/chat/completions", request)->json()), 0);
+  request["enable_thinking"] = true;
+  request["ignore_eos"] = true;
+  request["reasoning_budget"] = 4;
+  const Json one = Post("/v1/chat/completions", request)->json();
+  EXPECT_EQ(reasoning_tokens(one), 4);
+  EXPECT_EQ(one["usage"]["completion_tokens"], 10);
+  request["n"] = 2;
+  EXPECT_EQ(reasoning_tokens(Post("/v1/chat/completions", request)->json()), 8);
+  request["stream"] = true;
+  request["stream_options"] = {{"include_usage", true}};
+  EXPECT_EQ(reasoning_tokens(Post("/v1/chat/completions", request)->values().back()), 8);
+}
+
 TEST_F(ChatPathTest, ReasoningHasSeveralNames) {
   for (const Json& on :
        {Json{{"enable_thinking", true}}, Json{{"reasoning_effort", "low"}},

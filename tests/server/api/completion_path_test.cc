@@ -59,6 +59,7 @@ TEST_F(CompletionPathTest, Streams) {
   }
   EXPECT_EQ(text, whole);
   EXPECT_EQ(values.back()["usage"]["completion_tokens"], 12);
+  EXPECT_EQ(values.back()["usage"]["completion_tokens_details"]["reasoning_tokens"], 0);
   EXPECT_TRUE(values[values.size() - 2]["choices"][0]["finish_reason"].is_string());
 }
 
