@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "decode/decoder_options.h"
 #include "text/reasoning.h"
 
 namespace cria::server {
@@ -30,7 +31,7 @@ ModelDescription ModelDescription::Of(const ModelFile& file, const EngineOptions
           .thinking_variable = std::string(ThinkingVariable(chat_template)),
           .vocab_size = file.config().vocab_size,
           .longest_context = file.config().longest_context(),
-          .context_tokens = resolved.decoder.context_tokens};
+          .context_tokens = MaxSequenceTokens(file.config(), resolved.decoder)};
 }
 
 }  // namespace cria::server

@@ -56,7 +56,7 @@ struct ModelDescription {
   std::string thinking_variable;  // As ThinkingVariable says; "": there is none.
   size_t vocab_size = 0;
   size_t longest_context = 0;
-  size_t context_tokens = 0;  // With which it is loaded.
+  size_t context_tokens = 0;  // How long one sequence can become with the options of the server.
 
   static ModelDescription Of(const ModelFile& file, const EngineOptions& options);
 };

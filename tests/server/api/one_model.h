@@ -17,9 +17,9 @@ class EngineOfTest final : public ServedSource {
       : engine_(engine),
         name_(std::move(name)),
         prompts_(std::move(prompts)),
-        description_(ModelDescription::Of(engine.file(), {})) {
-    description_.context_tokens = engine.decoder().context_tokens();
-  }
+        description_(ModelDescription::Of(
+            engine.file(),
+            {.context_tokens = engine.memory_plan().options.decoder.context_tokens})) {}
 
   const ModelDescription& description() const override { return description_; }
   bool Fits(const platform::MemoryUsage&) override { return true; }

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -28,8 +29,9 @@ constexpr size_t kContext = 512;
 constexpr platform::MemoryUsage kProgram = {
     .private_bytes = 1 << 20, .file_mapped_bytes = 1 << 20, .virtual_bytes = 1 << 24};
 
-EngineOptions OptionsOfEngine() {
-  return {.num_threads = 1, .context_tokens = kContext, .num_sequences = 2, .max_constraints = 2};
+EngineOptions OptionsOfEngine(size_t context_tokens = kContext) {
+  return {
+      .num_threads = 1, .context_tokens = context_tokens, .num_sequences = 2, .max_constraints = 2};
 }
 
 class SeveralModelsTest : public testing::Test {
@@ -60,12 +62,14 @@ class SeveralModelsTest : public testing::Test {
   }
   std::string PathOf(const std::string& name) const { return folder_ / (name + ".cria"); }
 
-  void Open(uint64_t limit_bytes) {
+  void Open(std::optional<uint64_t> limit_bytes, size_t context_tokens = kContext) {
     Close();
     std::vector<ModelStore::NamedSource> sources;
     for (const std::string& name : kNames) {
-      EngineSource::Options options = {
-          .name = name, .path = PathOf(name), .engine = OptionsOfEngine(), .is_only = false};
+      EngineSource::Options options = {.name = name,
+                                       .path = PathOf(name),
+                                       .engine = OptionsOfEngine(context_tokens),
+                                       .is_only = false};
       options.engine.memory_limit_bytes = limit_bytes;
       options.load = [this](const std::string& path, const EngineOptions& engine_options) {
         if (on_load) on_load();
@@ -232,6 +236,22 @@ TEST_F(SeveralModelsTest, EveryPathTakesTheModel) {
   EXPECT_EQ(Get("/slots", "x=y&model=%61")->json().size(), 2u);
   EXPECT_EQ(PostOk("/api/show", {{"name", "a"}})["capabilities"][0], "completion");
   EXPECT_EQ(Get("/health")->status, 200);
+}
+
+// The cache may have more tokens than one sequence can have.
+TEST_F(SeveralModelsTest, TheContextIsThatOfOneSequence) {
+  for (const size_t context : {kContext / 2, 2 * kContext}) {
+    Open(std::nullopt, context);
+    const size_t longest = std::min(context, kContext);
+    EXPECT_EQ(Get("/v1/models/b")->json()["meta"]["n_ctx"], longest);
+    EXPECT_EQ(Get("/props", "model=b")->json()["default_generation_settings"]["n_ctx"], longest);
+    EXPECT_EQ(Get("/v1/models/b")->json()["meta"]["n_ctx"], longest);
+    EXPECT_EQ(Get("/v1/models/b")->json()["meta"]["n_ctx_train"], kContext);
+    EXPECT_EQ(Get("/api/ps")->json()["models"][0]["context_length"], longest);
+    const Json info = PostOk("/api/show", {{"name", "b"}})["model_info"];
+    const std::string family = info["general.architecture"];
+    EXPECT_EQ(info[family + ".context_length"], kContext);
+  }
 }
 
 TEST_F(SeveralModelsTest, AnUnknownNameIsRefused) {
