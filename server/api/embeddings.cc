@@ -9,6 +9,7 @@
 #include "llm/embedding_tokens.h"
 #include "llm/pooled_hidden.h"
 #include "llm/text_embedder.h"
+#include "server/api/shared_steps.h"
 #include "server/requests/request_error.h"
 
 namespace cria::server {
@@ -46,6 +47,11 @@ std::vector<std::vector<int32_t>> EncodeInputs(const Engine& engine, EmbeddingRe
   return encoded;
 }
 
+// The place of one of several embeddings of this size.
+std::span<float> EmbeddingAt(std::span<float> embeddings, size_t index, size_t size) {
+  return embeddings.subspan(index * size, size);
+}
+
 }  // namespace
 
 size_t ReadDimensions(const ServedModel& model, const Fields& request) {
@@ -54,25 +60,36 @@ size_t ReadDimensions(const ServedModel& model, const Fields& request) {
   return static_cast<size_t>(count.value_or(0));
 }
 
-size_t EmbedInputs(ServedModel& model, EmbeddingRequest request, Response& response,
+size_t EmbedInputs(Exchange& exchange, EmbeddingRequest request, Response& response,
                    const EmbeddingCallback& on_embedding) {
   const auto begin = std::chrono::steady_clock::now();
+  ServedModel& model = exchange.model();
   const std::vector<std::vector<int32_t>> inputs = EncodeInputs(model.engine, request);
   response.EndTurn();
-  TextEmbedder embedder(model.engine.scheduler());
-  std::vector<float> embedding(model.engine.decoder().hidden_size());
+  // Each thread goes on with a further input while others run theirs, but the answer has all in
+  // order: so many are embedded before the first of them is written.
+  const size_t size = model.engine.decoder().hidden_size();
+  const size_t num_together =
+      std::clamp<size_t>(kHeldEmbeddingBytes / (size * sizeof(float)), 1, inputs.size() + 1);
+  std::vector<float> embeddings(num_together * size);
   AnswerEnd end = {.reason = FinishReason::kStop};
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    ThrowIfError(
-        embedder.Embed(inputs[i], {.pooling = model.engine.pooling()}, embedding, &response.gone()),
-        request.field);
-    end.prompt_tokens += inputs[i].size();
-    std::span<float> numbers = embedding;
-    if (request.num_dimensions != 0) {
-      numbers = numbers.first(request.num_dimensions);
-      PooledHidden::Normalize(numbers);
+  for (size_t first = 0; first < inputs.size(); first += num_together) {
+    const size_t count = std::min(num_together, inputs.size() - first);
+    const auto embed = [&](size_t i) {
+      TextEmbedder embedder(model.engine.scheduler());
+      return embedder.Embed(inputs[first + i], {.pooling = model.engine.pooling()},
+                            EmbeddingAt(embeddings, i, size), &response.gone());
+    };
+    ThrowIfError(RunShared(exchange.state.work, count, embed), request.field);
+    for (size_t i = 0; i < count; ++i) {
+      end.prompt_tokens += inputs[first + i].size();
+      std::span<float> numbers = EmbeddingAt(embeddings, i, size);
+      if (request.num_dimensions != 0) {
+        numbers = numbers.first(request.num_dimensions);
+        PooledHidden::Normalize(numbers);
+      }
+      on_embedding(first + i, numbers);
     }
-    on_embedding(i, numbers);
   }
   end.prompt_time = std::chrono::steady_clock::now() - begin;
   model.metrics.Add(end);

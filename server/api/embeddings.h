@@ -28,9 +28,10 @@ size_t ReadDimensions(const ServedModel& model, const Fields& request);
 // during the call.
 using EmbeddingCallback = std::function<void(size_t index, std::span<const float> embedding)>;
 
-// Embeds the inputs one after another, on the calling thread; what is wrong with any of them is
-// told before the first one is run. Returns how many tokens they have, or throws RequestError.
-size_t EmbedInputs(ServedModel& model, EmbeddingRequest request, Response& response,
+// Embeds the inputs: threads that have no job help, so that several run as one batch. What is wrong
+// with any of them is told before the first one is run, and `on_embedding` is called on this
+// thread. Returns how many tokens they have, or throws RequestError.
+size_t EmbedInputs(Exchange& exchange, EmbeddingRequest request, Response& response,
                    const EmbeddingCallback& on_embedding);
 
 }  // namespace cria::server

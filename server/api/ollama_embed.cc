@@ -46,7 +46,7 @@ void HandleOllamaEmbed(Exchange& exchange) {
     const auto begin = std::chrono::steady_clock::now();
     TextAnswer text(response);
     text.Add("{" + TextAnswer::Members({{"model", exchange.model().name}}) + R"(,"embeddings":[)");
-    const size_t num_tokens = EmbedInputs(exchange.model(), std::move(request), response,
+    const size_t num_tokens = EmbedInputs(exchange, std::move(request), response,
                                           [&](size_t index, std::span<const float> numbers) {
                                             if (index > 0) text.Add(",");
                                             text.Add("[" + WriteNumbers(numbers) + "]");
@@ -67,7 +67,7 @@ void HandleOllamaEmbeddings(Exchange& exchange) {
   EmbeddingRequest request = ReadOllamaEmbeddings(exchange);
   Submit(exchange, [&](Response& response) {
     std::string numbers = "[]";
-    EmbedInputs(exchange.model(), std::move(request), response,
+    EmbedInputs(exchange, std::move(request), response,
                 [&](size_t, std::span<const float> embedding) {
                   numbers = "[" + WriteNumbers(embedding) + "]";
                 });

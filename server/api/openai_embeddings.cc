@@ -61,7 +61,7 @@ void HandleOpenAiEmbeddings(Exchange& exchange) {
     TextAnswer text(response);
     text.Add(R"({"object":"list","data":[)");
     const size_t num_tokens =
-        EmbedInputs(exchange.model(), std::move(body.request), response,
+        EmbedInputs(exchange, std::move(body.request), response,
                     [&](size_t index, std::span<const float> numbers) {
                       text.Add(index > 0 ? ",{" : "{");
                       text.Add(TextAnswer::Members({{"object", "embedding"}, {"index", index}}));

@@ -1,9 +1,8 @@
 // POST /v1/rerank, in the form of Jina's and Cohere's requests
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
-#include <mutex>
-#include <new>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -12,6 +11,7 @@
 #include "core/format.h"
 #include "llm/reranker.h"
 #include "server/api/paths.h"
+#include "server/api/shared_steps.h"
 #include "server/api/text_answer.h"
 #include "server/requests/fields.h"
 #include "server/requests/json_bounds.h"
@@ -88,37 +88,14 @@ std::vector<std::vector<int32_t>> EncodeQuestions(const Engine& engine, RerankRe
   return questions;
 }
 
-// As RerankScore, but throws nothing: it is called on threads that run no job.
-Result<double> Score(Engine& engine, std::span<const int32_t> question,
-                     const std::atomic<bool>& gone) {
-  try {
-    return RerankScore(engine, question, &gone);
-  } catch (const std::bad_alloc&) {
-    return Fail(ErrorCode::kOutOfMemory, "there is too little memory to answer");
-  }
-}
-
-// Takes one question after another; threads that have no job help.
 std::vector<double> ScoreAll(Exchange& exchange, const std::vector<std::vector<int32_t>>& questions,
                              const std::atomic<bool>& gone) {
   std::vector<double> scores(questions.size());
-  std::atomic<size_t> next = 0;
-  std::mutex mutex;
-  Status status;
-  exchange.state.work.Share([&] {
-    const size_t i = next.fetch_add(1);
-    if (i >= questions.size()) return false;
-    const Result<double> score = Score(exchange.model().engine, questions[i], gone);
-    if (score) {
-      scores[i] = *score;
-      return true;
-    }
-    const std::scoped_lock lock(mutex);
-    if (status) status = std::unexpected(score.error());
-    next = questions.size();
-    return false;
-  });
-  ThrowIfError(status, "documents");
+  const auto score = [&](size_t i) -> Status {
+    CRIA_ASSIGN_OR_RETURN(scores[i], RerankScore(exchange.model().engine, questions[i], &gone));
+    return {};
+  };
+  ThrowIfError(RunShared(exchange.state.work, questions.size(), score), "documents");
   return scores;
 }
 

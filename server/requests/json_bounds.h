@@ -36,9 +36,12 @@ inline constexpr size_t kMaxMessages = 4096;
 // tokens in all of them.
 inline constexpr size_t kMaxEmbeddingInputs = 2048;
 inline constexpr size_t kMaxEmbeddingTokens = size_t{1} << 18;
-// What such a request keeps while its texts run one after another: their tokens, in a list each.
-inline constexpr uint64_t kEmbeddingBytes =
-    kMaxEmbeddingTokens * sizeof(int32_t) + kMaxEmbeddingInputs * uint64_t{64};
+// Embeddings that wait for those before them in the answer; there is always room for one.
+inline constexpr size_t kHeldEmbeddingBytes = size_t{64} << 10;
+// What such a request keeps while its texts run: their tokens, in a list each, and embeddings.
+inline constexpr uint64_t kEmbeddingBytes = kMaxEmbeddingTokens * sizeof(int32_t) +
+                                            kMaxEmbeddingInputs * uint64_t{64} +
+                                            kHeldEmbeddingBytes;
 
 // A tool whose schema has more values is shown to the model, but not enforced.
 inline constexpr size_t kMaxToolValues = 1024;

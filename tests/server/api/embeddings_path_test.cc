@@ -67,6 +67,27 @@ TEST_F(EmbeddingsPathTest, TextsAndTokensInOrder) {
   EXPECT_EQ(lists["usage"]["total_tokens"], 4);
 }
 
+// More of them than are held at once, of lengths that end in different Forwards.
+TEST_F(EmbeddingsPathTest, ManyTextsOfARequestRunTogetherAndAreAsAlone) {
+  const size_t num_held = kHeldEmbeddingBytes / (engine_->decoder().hidden_size() * sizeof(float));
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < num_held + 40; ++i) texts.push_back(std::string(1 + i % 50, 'a'));
+  const auto num_forwards = [&] { return engine_->scheduler().stats().num_forwards; };
+  // The other thread helps when the system lets it run.
+  uint64_t most = 0;
+  do {
+    const uint64_t before = num_forwards();
+    const Json data = Embed({{"input", texts}})["data"];
+    most = num_forwards() - before;
+    ASSERT_EQ(data.size(), texts.size());
+    for (size_t i = 0; i < texts.size(); ++i) EXPECT_EQ(data[i]["index"], i);
+    for (const size_t i : {size_t{0}, size_t{49}, num_held - 1, num_held, texts.size() - 1}) {
+      EXPECT_EQ(data[i]["embedding"].get<Numbers>(), Expected(texts[i])) << i;
+    }
+  } while (most >= texts.size() && !HasFailure());
+  EXPECT_EQ(Post("/api/embed", {{"input", texts}})->json()["embeddings"].size(), texts.size());
+}
+
 TEST_F(EmbeddingsPathTest, FloatsInBase64) {
   // 64 floats are 256 bytes, which end with one byte, and two are 8 bytes, which end with two.
   for (const size_t num_dimensions : {64, 2, 3}) {
