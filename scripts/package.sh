@@ -18,9 +18,9 @@ package_for() {  # ARCHITECTURE
   mv "$folder"/packages/*.deb build/packages/
   local tests=$root/tests/platforms/debian usr=/usr version archive
   version=$(project_version)
-  archive=$root/build/packages/cria-$version-linux-$1.tar.gz
+  archive=$root/build/packages/cria-$version-linux-$1.tar.xz
   [ "$1" = amd64 ] || usr=$CRIA_SYSROOT/usr
-  rm -f build/packages/cria-*-linux-"$1".tar.gz
+  rm -f build/packages/cria-*-linux-"$1".tar.*
   inside "$root/platforms/archive/make_archive.sh" "$1" "$root/$folder" "$usr" "$demo_model" "$archive"
   inside env CRIA_DPKG_DATABASE="$tree/var/lib/dpkg" "$tests/check_packages.sh" "$1" "$root/build/packages"
   if [ "$1" = amd64 ]; then

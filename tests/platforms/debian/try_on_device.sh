@@ -69,7 +69,7 @@ use() {
   mount -t proc proc "$root/proc"
   step "a system for $(in_device dpkg --print-architecture) on $(in_device uname -m)"
   installed >"$root/before"
-  "$(dirname "${BASH_SOURCE[0]}")/try_archive.sh" "$packages"/cria-*-linux-"$architecture".tar.gz "$root"
+  "$(dirname "${BASH_SOURCE[0]}")/try_archive.sh" "$packages"/cria-*-linux-"$architecture".tar.xz "$root"
 
   # The packages that a device needs are installed first, and measured.
   local first=() rest=() path
