@@ -6,12 +6,12 @@ build_server() {
   configure_and_build release cria-serve >&2
 }
 
-# Starts cria-serve with the demo model, and sets $url and $server. The server ends with this script.
-start_demo_server() {
+# Builds and starts cria-serve, and sets $url and $server. The server ends with this script.
+start_server() {  # MODEL [OPTIONS]
   local log=$root/build/cria-serve.log port=${PORT:-8091} tries
   build_server
   url=http://127.0.0.1:$port
-  (become "$root/build/release/cli/cria-serve" -m "$demo_model" --port "$port" --alias cria-demo -np 4) 2>"$log" &
+  (become "$root/build/release/cli/cria-serve" -m "$1" --port "$port" "${@:2}") 2>"$log" &
   server=$!
   trap 'kill "$server" 2>/dev/null || true' EXIT
   for ((tries = 0; tries < 100; ++tries)); do
@@ -21,6 +21,8 @@ start_demo_server() {
   done
   die "cria-serve does not start; its output is in $log"
 }
+
+start_demo_server() { start_server "$demo_model" --alias cria-demo -np 4; }
 
 command_serve_check() {  # [load|slow|clients|browser [ARGUMENTS]]
   local url

@@ -53,6 +53,7 @@ class TerminalProgram {
   // Returns what is on the screen alone.
   std::string VisibleScreen() const;
   TerminalScreen::Cursor cursor() const { return screen_.cursor(); }
+  const TerminalScreen& screen() const { return screen_; }
   // Everything that the program has written.
   const std::string& output() const { return output_; }
   pid_t process() const { return process_; }

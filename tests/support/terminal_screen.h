@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace cria::support {
 
@@ -20,6 +21,17 @@ class TerminalScreen {
   // What the screen shows: lines without spaces at their ends, up to the last one that has
   // something.
   std::string Visible() const;
+  // Characters of a row that are beside each other and look alike. A wide character has two
+  // columns.
+  struct Run {
+    int column = 0;
+    int columns = 0;
+    int color = -1;  // One of a terminal's 16; -1: its own for text, or another.
+    bool is_bold = false;
+    std::string text;
+  };
+  // The rows of Visible(). Runs have no spaces at their ends.
+  std::vector<std::vector<Run>> VisibleRuns() const;
   // The lines that have scrolled off the screen.
   const std::string& scrolled() const;
 

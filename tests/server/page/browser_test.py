@@ -18,9 +18,9 @@ from chat_test import ChatTest
 from files_test import FilesTest
 from going_on_test import GoingOnTest
 from models_test import ModelsTest
-from page_test_case import ARGUMENTS, FakeServerTest, PageTest
+from page_test_case import ARGUMENTS, FakeServerTest, RealServerPageTest
 from safety_test import ErrorTest, HostileAnswerTest
-from screenshots_test import ScreenshotsTest
+from screenshots_test import PictureTest, ScreenshotsTest
 from search_test import SearchTest
 
 
@@ -35,21 +35,8 @@ class ModulesTest(FakeServerTest):
         self.assertEqual(failures, [], "\n".join(failures))
 
 
-class RealServerTest(PageTest):
+class RealServerTest(RealServerPageTest):
     """A chat with any server."""
-
-    def setUp(self):
-        self.browser.get(ARGUMENTS.url + "/page/icon.svg")
-        self.script("localStorage.clear(); sessionStorage.clear()")
-        self.open(ARGUMENTS.url)
-
-    def set_longest(self, tokens):
-        option = self.find("#option-max_tokens")
-        self.script(
-            "arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event('input'))",
-            option,
-            tokens,
-        )
 
     def test_chat(self):
         self.ask("Hello! Who are you?")
@@ -60,12 +47,12 @@ class RealServerTest(PageTest):
         self.screenshot("real")
 
     def test_goes_on(self):
-        self.set_longest("4")
+        self.set_option("max_tokens", "4")
         self.ask("Hello! Who are you?")
         [begun] = self.answers()
         self.assertTrue(begun)
         self.assertIn("longest length", self.texts(".message.assistant > .note")[0])
-        self.set_longest("12")
+        self.set_option("max_tokens", "12")
         self.find(".note .button.small").click()
         self.wait_for_end()
         self.assertEqual(self.find_all(".note.error"), [])
@@ -77,7 +64,7 @@ class RealServerTest(PageTest):
         path.write_text("A llama ran\nover a hill.\n")
         self.find("#attach-file").send_keys(str(path))
         self.wait(lambda: re.search(r"25 B · \d+ tokens", "".join(self.texts(".chip"))))
-        self.set_longest("8")
+        self.set_option("max_tokens", "8")
         self.ask("Who ran?")
         self.assertEqual(self.find_all(".note.error"), [])
         self.assertTrue(self.answers()[0])
@@ -86,7 +73,7 @@ class RealServerTest(PageTest):
         names = self.texts("#models option")
         if len(names) < 2:
             self.skipTest("the server has one model")
-        self.set_longest("8")
+        self.set_option("max_tokens", "8")
         for option in self.script("return [...document.querySelectorAll('#models option')].map((o) => o.value)"):
             with self.subTest(option):
                 self.choose_model(option)
@@ -115,6 +102,8 @@ SUITES = [
     LayoutTest,
     ScreenshotsTest,
 ]
+# It wants a server with a trained model, and runs only if it is named.
+NAMED = [PictureTest]
 
 
 def load_tests(loader, _tests, _pattern):

@@ -181,3 +181,19 @@ class FakeServerTest(PageTest):
 
     def sample(self):
         return "".join(step for step in canned_answer(None)[2:] if isinstance(step, str))
+
+
+class RealServerPageTest(PageTest):
+    """Begins each test with an empty browser, at the server of --url."""
+
+    def setUp(self):
+        self.browser.get(ARGUMENTS.url + "/page/icon.svg")
+        self.script("localStorage.clear(); sessionStorage.clear()")
+        self.open(ARGUMENTS.url)
+
+    def set_option(self, name, value):
+        self.script(
+            "arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event('input'))",
+            self.find(f"#option-{name}"),
+            value,
+        )

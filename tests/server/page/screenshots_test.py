@@ -1,11 +1,13 @@
 """Pictures for people to look at."""
 
+import pathlib
 import re
 
+from PIL import Image
 from selenium.webdriver.common.keys import Keys
 
 from fake_server import Refusal, Thought
-from page_test_case import ARGUMENTS, DESKTOP, PHONE, FakeServerTest
+from page_test_case import ARGUMENTS, DESKTOP, PHONE, FakeServerTest, RealServerPageTest
 
 
 class ScreenshotsTest(FakeServerTest):
@@ -59,3 +61,41 @@ class ScreenshotsTest(FakeServerTest):
         self.find("#delete-all").click()
         self.screenshot("dialog")
         self.press(Keys.ESCAPE)
+
+
+class PictureTest(RealServerPageTest):
+    """The pictures of README, which `./dev pictures` takes."""
+
+    SIZE = (1180, 720)
+    QUESTIONS = (
+        "What is a llama?",
+        "Write a C function gcd(a, b). Only code, no explanation.",
+        "Which algorithm is it? Answer in one sentence.",
+    )
+    # As many as the picture needs to look as it did; each takes bytes.
+    COLORS = 128
+
+    def picture(self, name):
+        self.screenshot(name)
+        path = pathlib.Path(ARGUMENTS.screenshots) / f"{name}.png"
+        with Image.open(path) as image:
+            reduced = image.convert("RGB").quantize(
+                self.COLORS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE
+            )
+        reduced.save(path, optimize=True)
+
+    def test_picture(self):
+        self.prefer(prefers_color_scheme="light")
+        self.resize(self.SIZE)
+        self.set_option("temperature", "0")
+        self.ask(self.QUESTIONS[0])
+        self.find("#new").click()
+        self.set_option("temperature", "0")
+        self.click("Memory and speed")
+        for question in self.QUESTIONS[1:]:
+            self.ask(question)
+            self.assertEqual(self.find_all(".note.error"), [])
+        self.wait(lambda: self.find_all(".bar"), "the memory plan")
+        self.picture("picture-light")
+        self.prefer(prefers_color_scheme="dark")
+        self.picture("picture-dark")
