@@ -1,7 +1,8 @@
 """What the tests run with, as ctest says it.
 
 CRIA_LIBRARY is the library, CRIA_TEST_MODEL the demo model, CRIA_TEST_VARIABLES_MODEL the same with a chat template
-that has the variable `note` and knows few roles, CRIA_TEST_PROGRAM the program cria of the same build, CC a C compiler.
+that has the variable `note` and knows few roles, CRIA_TEST_TOOLS_MODEL the same with one that shows tools,
+CRIA_TEST_PROGRAM the program cria of the same build, CC a C compiler.
 """
 
 import os

@@ -119,7 +119,8 @@ def test_every_field_is_an_option() -> None:
 def test_every_field_is_a_result() -> None:
     def names(kind: Any) -> Set[str]:
         return {field.name for field in dataclasses.fields(kind)}
-    assert names(_results.Result) - {"text", "tokens", "finish_reason"} == fields(_c_api.cria_result) - {"stop_reason"}
+    read = {"text", "tokens", "calls", "finish_reason"}
+    assert names(_results.Result) - read == fields(_c_api.cria_result) - {"stop_reason"}
     assert names(_results.ModelInfo) == fields(_c_api.cria_model_info)
     assert names(_results.Plan) - {"parts", "info", "refusal"} == fields(_c_api.cria_plan_totals)
 

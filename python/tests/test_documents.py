@@ -18,6 +18,7 @@ def test_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     blocks = re.findall(r"^```python\n(.*?)^```", (FOLDER / "README.md").read_text(), re.MULTILINE | re.DOTALL)
     assert len(blocks) >= 6
     shutil.copy(model_path(), tmp_path / "model.cria")
+    shutil.copy(os.environ["CRIA_TEST_TOOLS_MODEL"], tmp_path / "qwen3.cria")
     monkeypatch.chdir(tmp_path)
     names: Dict[str, Any] = {}
     for block in blocks:

@@ -17,11 +17,12 @@ from ._model import Model
 from ._options import GenerationOptions, ModelOptions
 from ._plan import plan
 from ._results import ModelInfo, Part, Plan, Result, Tokens
+from ._tools import Tool, ToolCall
 
 __all__ = [
     "Answer", "CancelledError", "Chat", "Error", "GenerationOptions", "InternalError", "InvalidFileError", "IoError",
     "Model", "ModelInfo", "ModelOptions", "NotFoundError", "OutOfMemoryError", "OutOfRangeError", "Part", "Plan",
-    "Result", "Tokens", "UnsupportedError", "UsageError", "__version__", "library_version", "plan",
+    "Result", "Tokens", "Tool", "ToolCall", "UnsupportedError", "UsageError", "__version__", "library_version", "plan",
 ]
 
 

@@ -11,6 +11,7 @@ from ._errors import check
 from ._handle import Handle, Stoppable
 from ._results import Result, Tokens, make_result
 from ._texts import Array, numbers
+from ._tools import Tools
 
 PromptCallback = Callable[[int, int], object]
 # Calls a function of the library with the addresses of the handles, the callbacks and where the result goes. Returns
@@ -26,8 +27,9 @@ class Call(Stoppable):
     """
 
     def __init__(self, handles: Sequence[Handle], function: Function, log_probabilities: bool,
-                 on_prompt: Optional[PromptCallback]) -> None:
+                 on_prompt: Optional[PromptCallback], tools: Optional[Tools] = None) -> None:
         self._handles = handles
+        self._tools = tools
         self._function = function
         self._on_prompt = on_prompt
         self._log_probabilities = log_probabilities
@@ -59,7 +61,8 @@ class Call(Stoppable):
         if self._log_probabilities:
             tokens = Tokens(numbers(self._ids, "i"), numbers(self._token_log_probabilities, "d"),
                             tuple(self._token_texts))
-        return make_result(result, self.text(), tokens)
+        text = self.text()
+        return make_result(result, text, tokens, self._tools.read_calls(text) if self._tools is not None else ())
 
     def invoke(self, *result: Any) -> None:
         """Calls the function, which writes its result to these arguments."""

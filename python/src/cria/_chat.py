@@ -11,6 +11,7 @@ from ._handle import Handle
 from ._library import library
 from ._options import GenerationOptions, generation_struct, variables_text
 from ._texts import Array, Kept, StrPath, encode_path, message_array
+from ._tools import Tools
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -64,9 +65,9 @@ class Chat:
         return self._answer_last(log_probabilities, on_prompt, lambda: None)
 
     def _answer_last(self, log_probabilities: bool, on_prompt: Optional[PromptCallback],
-                     end: Callable[[], None]) -> Answer:
+                     end: Callable[[], None], tools: Optional[Tools] = None) -> Answer:
         return self._answer(lambda addresses, callbacks, result: library.cria_chat_answer(
-            addresses[1], None, callbacks, result), log_probabilities, on_prompt, end)
+            addresses[1], None, callbacks, result), log_probabilities, on_prompt, end, tools)
 
     def regenerate(self, *, log_probabilities: bool = False, on_prompt: Optional[PromptCallback] = None) -> Answer:
         """Replaces the answer at the end by another one, with the next random numbers."""
@@ -74,8 +75,8 @@ class Chat:
             addresses[1], callbacks, result), log_probabilities, on_prompt)
 
     def _answer(self, function: Any, log_probabilities: bool, on_prompt: Optional[PromptCallback],
-                end: Callable[[], None] = lambda: None) -> Answer:
-        return Answer(Call([self._model, self._handle], function, log_probabilities, on_prompt), end)
+                end: Callable[[], None] = lambda: None, tools: Optional[Tools] = None) -> Answer:
+        return Answer(Call([self._model, self._handle], function, log_probabilities, on_prompt, tools), end)
 
     def cancel(self) -> None:
         """Stops the answer under way or, if there is none, every following one until clear_cancel(). Any thread."""

@@ -7,13 +7,15 @@ from . import _c_api
 from ._answer import Answer
 from ._call import Call, PromptCallback, read_logits
 from ._chat import Chat
-from ._errors import check
+from ._errors import UnsupportedError, UsageError, check
 from ._handle import Handle
 from ._library import library
-from ._options import GenerationOptions, ModelOptions, generation_struct, model_struct, variables_text
+from ._options import (CONSTRAINTS, GenerationOptions, ModelOptions, generation_struct, model_struct,
+                       variables_text)
 from ._plan import make_plan
 from ._results import ModelInfo, Plan, make_info
 from ._texts import Array, Kept, StrPath, encode_path, message_array, read_text
+from ._tools import Tool, Tools
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -100,17 +102,42 @@ class Model:
 
         return Answer(Call([self._handle], function, log_probabilities, on_prompt), lambda: None)
 
-    def chat(self, messages: Sequence[Mapping[str, str]], *, variables: Optional[Mapping[str, Any]] = None,
+    def chat(self, messages: Sequence[Mapping[str, str]], *, tools: Optional[Sequence[Tool]] = None,
+             tool_choice: str = "auto", variables: Optional[Mapping[str, Any]] = None,
              log_probabilities: bool = False, on_prompt: Optional[PromptCallback] = None,
              **options: "Unpack[GenerationOptions]") -> Answer:
         """Answers the last message of a conversation: an iterator of pieces, whose read() returns the whole.
 
-        Each message has a `role` and a `content`. `variables` are those of the chat template, such as `tools` or
+        Each message has a `role` and a `content`. `variables` are those of the chat template, such as
         `enable_thinking`. Other arguments and errors are those of complete(), but wrong options raise at once. What the
         context still holds of earlier calls is not read again.
+
+        `tools` are definitions in OpenAI's form, or functions with type hints, which are not called: Result.calls has
+        what the model asks for. With the `tool_choice` "required" or the name of a tool, the answer is one call, which
+        needs a model with max_constraints. Raises UnsupportedError if the chat template shows no tools.
         """
+        chosen = Tools(tools, tool_choice) if tools else None
+        if chosen is not None:
+            if variables and "tools" in variables:
+                raise UsageError("tools cannot be given as a variable of the template, too")
+            variables = {**(variables or {}), "tools": chosen.definitions}
+            options = self._with_call(messages, variables, chosen, options)
         chat = self.new_chat(messages, variables=variables, **options)
-        return chat._answer_last(log_probabilities, on_prompt, chat.close)
+        return chat._answer_last(log_probabilities, on_prompt, chat.close, chosen)
+
+    def _with_call(self, messages: Sequence[Mapping[str, str]], variables: Mapping[str, Any], tools: Tools,
+                   options: "GenerationOptions") -> "GenerationOptions":
+        """The options of an answer with tools, after a check that the model sees these."""
+        without = {name: value for name, value in variables.items() if name != "tools"}
+        if self.render(messages, variables=variables) == self.render(messages, variables=without):
+            raise UnsupportedError("the chat template of this model shows no tools: describe them in a message, and "
+                                   "give the form of a call as `schema`")
+        schema = tools.schema()
+        if schema is None:
+            return options
+        if given := [name for name in CONSTRAINTS if name in options]:
+            raise UsageError(f"{given[0]} cannot be given together with a tool_choice that requires a call")
+        return {**options, "schema": schema}
 
     def new_chat(self, messages: Sequence[Mapping[str, str]] = (), *, variables: Optional[Mapping[str, Any]] = None,
                  **options: "Unpack[GenerationOptions]") -> Chat:

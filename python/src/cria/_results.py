@@ -8,6 +8,7 @@ from typing import Any, Dict, Optional, Tuple
 from . import _c_api
 from ._errors import Error
 from ._texts import Array
+from ._tools import ToolCall
 
 FINISH_REASONS: Dict[int, str] = {
     _c_api.CRIA_STOP_END: "end",
@@ -41,6 +42,8 @@ class Result:
     finish_reason: str
     # Present if the call was given log_probabilities=True.
     tokens: Optional[Tokens]
+    # What the model asks for, if the call was given tools; `text` has the calls, too.
+    calls: Tuple[ToolCall, ...]
     # From the call to the first text; 0 if there was none.
     first_text_seconds: float
     total_seconds: float
@@ -72,10 +75,10 @@ class Result:
 _CONVERTED_FIELDS = ("struct_size", "stop_reason")
 
 
-def make_result(struct: Any, text: str, tokens: Optional[Tokens]) -> Result:
+def make_result(struct: Any, text: str, tokens: Optional[Tokens], calls: Tuple[ToolCall, ...]) -> Result:
     """The Result of a cria_result."""
     numbers = {name: getattr(struct, name) for name, *_ in struct._fields_ if name not in _CONVERTED_FIELDS}
-    return Result(text=text, finish_reason=FINISH_REASONS[struct.stop_reason], tokens=tokens, **numbers)
+    return Result(text=text, finish_reason=FINISH_REASONS[struct.stop_reason], tokens=tokens, calls=calls, **numbers)
 
 
 @dataclass(frozen=True)
