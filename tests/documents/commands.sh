@@ -31,7 +31,7 @@ mkdir -p bin models demo
 cp -r "$sources/demo/cria-demo" "$sources/demo/conversations.jsonl" demo/
 cp -r demo/cria-demo models/Llama-3.2-1B-Instruct
 sed -i 's/"max_position_embeddings": 512/"max_position_embeddings": 4096/' models/Llama-3.2-1B-Instruct/config.json
-"$convert" demo/cria-demo -o demo.cria --no-verify --fast >made.log 2>&1
+"$convert" demo/cria-demo -o demo/cria-demo.cria --no-verify --fast >made.log 2>&1
 "$convert" models/Llama-3.2-1B-Instruct -o llama-1b.cria --no-verify --fast >>made.log 2>&1
 cp llama-1b.cria llama-8b.cria
 echo 'Where do you run?' >question.txt

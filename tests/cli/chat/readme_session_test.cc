@@ -8,9 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "support/emulation.h"
 #include "support/files.h"
-#include "support/run_program.h"
 #include "support/temporary_directory.h"
 #include "support/terminal_program.h"
 
@@ -47,24 +45,18 @@ std::vector<Session> SessionsOf(const std::string& pages) {
 }
 
 TEST(ReadmeSessions, AreWhatATerminalShows) {
-  if (support::IsEmulated()) GTEST_SKIP() << "an emulator calibrates the demo for minutes";
   const std::string source = CRIA_SOURCE_FOLDER;
   const std::vector<Session> sessions = SessionsOf(support::ReadFile(source + "/README.md") +
                                                    support::ReadFile(source + "/docs/use/chat.md"));
   ASSERT_GE(sessions.size(), 2);
   const support::TemporaryDirectory folder;
-  const auto converted = support::RunProgram(
-      {CRIA_CONVERT_PROGRAM, CRIA_DEMO_CHECKPOINT, "-o", folder.path() / "demo.cria", "--weights",
-       "int4", "--no-verify", "--calibrate", source + "/demo/conversations.jsonl"},
-      {.timeout_seconds = 400});
-  ASSERT_EQ(converted.exit_code, 0) << converted.error;
   for (const Session& session : sessions) {
     support::TerminalProgram chat(
         {"/bin/sh", "-c", std::string(CRIA_PROGRAM) + " chat --color off " + session.arguments},
         {.rows = 100,
          .columns = 200,
          .environment = {"XDG_STATE_HOME=" + std::string(folder.path() / "state")},
-         .working_directory = folder.path()});
+         .working_directory = source});
     ASSERT_TRUE(chat.WaitFor("/help lists the commands.\n>")) << chat.Screen();
     for (const std::string& line : session.typed) {
       chat.Type(line + "\r");
