@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -50,13 +51,14 @@ TEST(ReadmeSessions, AreWhatATerminalShows) {
                                                    support::ReadFile(source + "/docs/use/chat.md"));
   ASSERT_GE(sessions.size(), 2);
   const support::TemporaryDirectory folder;
+  std::filesystem::create_directory_symlink(source + "/demo", folder.path() / "demo");
   for (const Session& session : sessions) {
     support::TerminalProgram chat(
         {"/bin/sh", "-c", std::string(CRIA_PROGRAM) + " chat --color off " + session.arguments},
         {.rows = 100,
          .columns = 200,
          .environment = {"XDG_STATE_HOME=" + std::string(folder.path() / "state")},
-         .working_directory = source});
+         .working_directory = folder.path()});
     ASSERT_TRUE(chat.WaitFor("/help lists the commands.\n>")) << chat.Screen();
     for (const std::string& line : session.typed) {
       chat.Type(line + "\r");
