@@ -118,17 +118,19 @@ struct BlockProduct {
   using Codes = BlockCodes<kFormat.code_bits, kFormat.codebook>;
   static constexpr int kSubtracted = kFormat.zero_point + BlockDots<Codes>::kBias;
   static constexpr bool kSubtracts = kFormat.has_minimum || kSubtracted != 0;
-  using OneRow = GroupProducts<Codes, kFormat.group_inputs, kSubtracts>;
+  using FewRows = GroupProducts<Codes, kFormat.group_inputs, kSubtracts>;
   // If sums have 32 bits anyway, the size of codes does not matter.
   static constexpr int kLargest = BlockDots<Codes>::kMaxLines >= 8 ? 15 : Codes::kLargest;
   using Bytes = UnpackedCodes<Codes::kIsSigned, kLargest>;
   using ManyRows =
       ManyRowsProduct<kFormat, SpanProduct<Bytes, kFormat.group_inputs, kSubtracts>, kSubtracts>;
   using Stored = BlockFactors<kFormat, kSubtracted>;
+  // Formats that most files have: few rows of them have code of their own, of up to 3 kB.
+  static constexpr bool kIsCommon = kFormat.code_bits >= 4;
   static constexpr size_t kBlockBytes = BlockTiles::BlockBytes(kFormat);
   static constexpr size_t kBlockSteps = kFormat.inputs / kStepInputs;
-  static constexpr size_t kStepGroups = OneRow::kStepGroups;
-  static constexpr size_t kGroupSteps = OneRow::kGroupSteps;
+  static constexpr size_t kStepGroups = FewRows::kStepGroups;
+  static constexpr size_t kGroupSteps = FewRows::kGroupSteps;
 
   static HWY_INLINE const uint8_t* CodesOf(const std::byte* block, size_t step) {
     return reinterpret_cast<const uint8_t*>(block) + BlockTiles::CodesOffset(kFormat) +
@@ -145,13 +147,18 @@ struct BlockProduct {
     for (size_t i = 0; i < kStepBytes; i += 64) hwy::Prefetch(later + i);
   }
 
-  static HWY_INLINE void MultiplyRow(const TileProduct& product) {
-    const RowsFrom rows = OneRow::Rows(product, 0, 0);
+  // Multiplies up to kRows rows without a span.
+  template <size_t kRows>
+  static HWY_INLINE void MultiplyFewRows(const TileProduct& product) {
+    const RowsAt<kRows> rows(product, kStepGroups > 1);
     const std::byte* block = product.tile;
     const size_t blocks = product.tiles.input_channels / kFormat.inputs;
-    VF32 sums[1][kBlockParts];
-    HWY_UNROLL(4)
-    for (auto& sum : sums[0]) sum = hn::Zero(BlockF32());
+    VF32 sums[kRows][kBlockParts];
+    HWY_UNROLL(8)
+    for (auto& row : sums) {
+      HWY_UNROLL(4)
+      for (auto& sum : row) sum = hn::Zero(BlockF32());
+    }
     for (size_t b = 0; b < blocks; ++b, block += kBlockBytes) {
       const Stored stored(block);
       for (size_t step = 0; step < kBlockSteps; step += kGroupSteps) {
@@ -162,12 +169,16 @@ struct BlockProduct {
         };
         const auto prefetch = [&](size_t i)
                                   CRIA_OPS_INLINE_LAMBDA { PrefetchFrom(block, step + i); };
-        OneRow::AddGroups(CodesOf(block, step), BlockTiles::StepBytes(kFormat), rows,
-                          b * kBlockSteps + step, factors, prefetch, sums);
+        FewRows::AddGroups(CodesOf(block, step), BlockTiles::StepBytes(kFormat), rows,
+                           b * kBlockSteps + step, factors, prefetch, sums);
       }
     }
-    HWY_UNROLL(4)
-    for (size_t p = 0; p < kBlockParts; ++p) StoreResults(product, 0, p, sums[0][p]);
+    HWY_UNROLL(8)
+    for (size_t r = 0; r < kRows; ++r) {
+      if (r == product.rows.num_rows) break;
+      HWY_UNROLL(4)
+      for (size_t p = 0; p < kBlockParts; ++p) StoreResults(product, r, p, sums[r][p]);
+    }
   }
 
   // Writes a block to a span, from step `first` on.
@@ -222,7 +233,10 @@ struct BlockProduct {
 
   static void Multiply(const TileProduct& product) {
     if constexpr (kTogether.rows > 1) {
-      if (product.rows.num_rows == 1) return MultiplyRow(product);
+      if (product.rows.num_rows == 1) return MultiplyFewRows<1>(product);
+    }
+    if constexpr (kFewRows > 1 && kIsCommon) {
+      if (product.rows.num_rows <= kFewRows) return MultiplyFewRows<kFewRows>(product);
     }
     MultiplyManyRows(product);
   }

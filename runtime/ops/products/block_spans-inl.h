@@ -46,6 +46,16 @@ constexpr Together kTogether = {3, 2};
 #endif
 static_assert(kBlockParts % kTogether.parts == 0);
 
+// From two to so many rows are multiplied without a Span, because few rows do not pay for writing
+// one; 1: none are. Their sums, and those of a step, fit the registers.
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL
+constexpr size_t kFewRows = 4;
+#elif HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
+constexpr size_t kFewRows = 3;
+#else
+constexpr size_t kFewRows = 1;
+#endif
+
 using VF32 = hn::Vec<BlockF32>;
 using VI32 = hn::Vec<BlockI32>;
 
@@ -64,6 +74,9 @@ struct RowsFrom {
   const int32_t* offsets;  // The offsets of steps: BlockOffset.
   size_t stride;           // In bytes.
 
+  HWY_INLINE const int8_t* Values(size_t r, size_t step) const {
+    return values + r * stride + step * kStepInputs;
+  }
   HWY_INLINE float Scale(size_t r, size_t step) const { return scales[r * stride / 4 + step]; }
   HWY_INLINE float Sum(size_t r, size_t group) const { return sums[r * stride / 4 + group]; }
   // The sum of a group of kSteps steps.
@@ -74,6 +87,45 @@ struct RowsFrom {
     return sum;
   }
   HWY_INLINE int32_t Offset(size_t r, size_t step) const { return offsets[r * stride / 4 + step]; }
+};
+
+// As many rows as a function multiplies, from their beginning on. If the product has fewer, others
+// are its last row.
+template <size_t kRows>
+class RowsAt {
+ public:
+  HWY_INLINE RowsAt(const TileProduct& product, bool has_half_sums) {
+    const int8_t* const first = product.Row(0);
+    const auto distance = [first](const void* numbers) {
+      return static_cast<size_t>(static_cast<const int8_t*>(numbers) - first);
+    };
+    scales_ = distance(product.Scales(0));
+    sums_ = distance(has_half_sums ? product.HalfSums(0) : product.Sums(0));
+    for (size_t r = 0; r < kRows; ++r) {
+      rows_[r] = product.Row(std::min(r, product.rows.num_rows - 1));
+    }
+  }
+
+  HWY_INLINE const int8_t* Values(size_t r, size_t step) const {
+    return rows_[r] + step * kStepInputs;
+  }
+  HWY_INLINE float Scale(size_t r, size_t step) const { return Number(r, scales_, step); }
+  template <size_t kSteps>
+  HWY_INLINE float SumOfSteps(size_t r, size_t group) const {
+    float sum = Number(r, sums_, group);
+    for (size_t i = 1; i < kSteps; ++i) sum += Number(r, sums_, group + i);
+    return sum;
+  }
+
+ private:
+  HWY_INLINE float Number(size_t r, size_t distance, size_t index) const {
+    return reinterpret_cast<const float*>(rows_[r] + distance)[index];
+  }
+
+  const int8_t* rows_[kRows];
+  // From a row's values to these numbers of it, in bytes.
+  size_t scales_;
+  size_t sums_;
 };
 
 // Products of rows and codes that Codes::Load reads, in groups of kGroupInputs inputs: of a part of
@@ -97,9 +149,9 @@ struct GroupProducts {
             .stride = product.rows.stride};
   }
 
-  // The exact dot products of a group's codes, `kFirstLine` being its first line.
-  template <size_t kFirstLine, size_t kRows, size_t kParts>
-  static HWY_INLINE void DotGroup(const uint8_t* codes, const int8_t* values, size_t stride,
+  // The exact dot products of a group's codes and a step, `kFirstLine` being its first line.
+  template <size_t kFirstLine, class Rows, size_t kRows, size_t kParts>
+  static HWY_INLINE void DotGroup(const uint8_t* codes, const Rows& rows, size_t step,
                                   VI32 (&dots)[kRows][kParts]) {
     typename Dots::Total totals[kRows][kParts];
     ForEachConstant<kGroupLines / kRunLines>([&]<size_t kRun>() CRIA_OPS_INLINE_LAMBDA {
@@ -112,9 +164,9 @@ struct GroupProducts {
           HWY_UNROLL(8)
           for (size_t r = 0; r < kRows; ++r) {
             if constexpr (kIndex == 0) {
-              sums[r][p] = Dots::template First<kLine>(weights, values + r * stride);
+              sums[r][p] = Dots::template First<kLine>(weights, rows.Values(r, step));
             } else {
-              Dots::template Add<kLine>(weights, values + r * stride, sums[r][p]);
+              Dots::template Add<kLine>(weights, rows.Values(r, step), sums[r][p]);
             }
           }
         }
@@ -141,8 +193,8 @@ struct GroupProducts {
   // Adds the products of a step, or of the steps of a larger group, to the rows' sums; the codes of
   // consecutive steps are `step_bytes` apart. `factors_of(group, p)` returns the Factors of a
   // part's group of the step; `before_step(i)` is called before step i of a larger group, or 0.
-  template <size_t kRows, size_t kParts, class FactorsOf, class BeforeStep>
-  static HWY_INLINE void AddGroups(const uint8_t* codes, size_t step_bytes, const RowsFrom& rows,
+  template <class Rows, size_t kRows, size_t kParts, class FactorsOf, class BeforeStep>
+  static HWY_INLINE void AddGroups(const uint8_t* codes, size_t step_bytes, const Rows& rows,
                                    size_t step, const FactorsOf& factors_of,
                                    const BeforeStep& before_step, VF32 (&sums)[kRows][kParts]) {
     ForEachConstant<kStepGroups>([&]<size_t kGroup>() CRIA_OPS_INLINE_LAMBDA {
@@ -153,8 +205,7 @@ struct GroupProducts {
       for (size_t i = 0; i < steps; ++i) {
         if constexpr (kGroup == 0) before_step(i);
         VI32 dots[kRows][kParts];
-        DotGroup<kGroup * kGroupLines>(codes + i * step_bytes,
-                                       rows.values + (step + i) * kStepInputs, rows.stride, dots);
+        DotGroup<kGroup * kGroupLines>(codes + i * step_bytes, rows, step + i, dots);
         HWY_UNROLL(4)
         for (size_t p = 0; p < kParts; ++p) {
           const VF32 scale = factors_of(kGroup, p).scale;
@@ -172,7 +223,8 @@ struct GroupProducts {
           const VF32 minimum = factors_of(kGroup, p).minimum;
           HWY_UNROLL(8)
           for (size_t r = 0; r < kRows; ++r) {
-            const float row_sum = rows.SumOfSteps<kGroupSteps>(r, step * kStepGroups + kGroup);
+            const float row_sum =
+                rows.template SumOfSteps<kGroupSteps>(r, step * kStepGroups + kGroup);
             sums[r][p] = hn::NegMulAdd(minimum, hn::Set(BlockF32(), row_sum), sums[r][p]);
           }
         }
