@@ -53,7 +53,10 @@ class RecordedAnswer final : public HttpAnswer {
   }
   const std::atomic<bool>& gone() const override { return gone_; }
 
-  void Leave() { gone_ = true; }
+  void Leave() {
+    gone_ = true;
+    gone_.notify_all();
+  }
   void AwaitEnd() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return is_over_; });

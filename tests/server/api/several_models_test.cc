@@ -142,13 +142,14 @@ class SeveralModelsTest : public testing::Test {
     return answer->json()["choices"][0]["message"]["content"];
   }
 
-  // A streamed answer that takes long; its first part has come.
+  // A streamed answer whose first part has come; it does not go on before its client leaves.
   std::shared_ptr<RecordedAnswer> BeginLongAnswer(const std::string& model) {
     auto answer = std::make_shared<RecordedAnswer>();
     const auto has_begun = std::make_shared<std::atomic<bool>>(false);
-    answer->on_write = [has_begun](RecordedAnswer&) {
+    answer->on_write = [has_begun](const RecordedAnswer& self) {
       *has_begun = true;
       has_begun->notify_all();
+      self.gone().wait(false);
     };
     Json request = Chat(model, "Who?", 400);
     request["stream"] = true;
@@ -411,6 +412,7 @@ TEST_F(SeveralModelsTest, TheEndOfTheServerEndsWaiting) {
   EXPECT_EQ(waiting->status, 503);
   EXPECT_THAT(waiting->body, HasSubstr("shutting_down"));
   EXPECT_FALSE(long_answer->is_over());
+  long_answer->Leave();
 }
 
 TEST_F(SeveralModelsTest, TheEndOfTheServerWhileAModelIsLoaded) {
