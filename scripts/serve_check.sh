@@ -24,11 +24,12 @@ start_server() {  # MODEL [OPTIONS]
 
 start_demo_server() { start_server "$demo_model" --alias cria-demo -np 4; }
 
-command_serve_check() {  # [load|slow|clients|browser [ARGUMENTS]]
+command_serve_check() {  # [load|hostile|slow|clients|browser [ARGUMENTS]]
   local url
   case ${1:-} in
     '')
       "$root/dev" serve-check load --minutes 5
+      "$root/dev" serve-check hostile
       "$root/dev" serve-check slow
       "$root/dev" serve-check clients
       "$root/dev" serve-check browser
@@ -38,6 +39,11 @@ command_serve_check() {  # [load|slow|clients|browser [ARGUMENTS]]
     load)
       build_server
       inside "$root/tests/server/load/load.py" --cria-serve "$root/build/release/cli/cria-serve" -m "$demo_model" \
+        "${@:2}"
+      ;;
+    hostile)
+      build_server
+      inside "$root/tests/server/load/hostile.py" --cria-serve "$root/build/release/cli/cria-serve" -m "$demo_model" \
         "${@:2}"
       ;;
     slow)
@@ -50,7 +56,7 @@ command_serve_check() {  # [load|slow|clients|browser [ARGUMENTS]]
       "$root/tests/server/clients/run.sh" "$cache/serve-clients" "$url"
       ;;
     browser) check_page "${@:2}" ;;
-    *) die "serve-check takes load, slow, clients or browser, not '$1'" ;;
+    *) die "serve-check takes load, hostile, slow, clients or browser, not '$1'" ;;
   esac
 }
 

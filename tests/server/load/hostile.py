@@ -1,0 +1,190 @@
+#!/usr/bin/env python3
+"""Hostile requests to every path of the server: it must answer or refuse each, and be well afterwards.
+
+    tests/server/load/hostile.py --cria-serve build/release/cli/cria-serve -m demo.cria --requests 2000 --seed 1
+    tests/server/load/hostile.py … --seed 1 --only 1234    # one of them again, with its answer
+
+Starts cria-serve with the model. Some clients at once send the requests that hostile_requests.py makes of the seed:
+fields of wrong types and sizes, what is not JSON or not HTTP, wrong methods, bodies that do not end. Exits with 1 if the
+server dies, if an answer has a status of 500, is not HTTP or has no sentence with an error, if the server takes more
+memory than its plan or leaks descriptors, or if a good question then has another answer than before.
+
+Needs Python's standard library alone.
+"""
+
+import argparse
+import asyncio
+import collections
+import json
+import re
+import sys
+import tempfile
+import time
+import urllib.request
+
+from hostile_requests import HostileRequests
+from load import Client, Watch, running_server
+
+QUESTION = "Where do you run?"
+# By how much the memory of the process may differ from the plan, as in tests/cli/serve/memory_test.cc.
+TOLERANCE_BYTES = 256 << 10
+# 501: an encoding that HTTP has and the server does not.
+EXPECTED = {200, 204, 400, 401, 403, 404, 405, 408, 411, 413, 414, 415, 417, 429, 431, 501, 503, 505}
+
+
+def status_of(answer):
+    found = re.match(rb"HTTP/1\.[01] (\d{3})[ \r]", answer)
+    return int(found[1]) if found else None
+
+
+def problem_of(request, answer, is_closed):
+    """What is wrong with an answer that was read to its end; "" if nothing is."""
+    if not answer:
+        return "there is no answer" if request.is_whole else ""
+    status = status_of(answer)
+    if status is None:
+        return "the answer is no HTTP"
+    if status not in EXPECTED:
+        return f"the status is {status}"
+    head, _, body = answer.partition(b"\r\n\r\n")
+    is_json = b"content-type: application/json" in head.lower()
+    if is_json and status >= 400 and body:
+        try:
+            if not json.loads(body)["error"]:
+                return "the error is empty"
+        except (ValueError, KeyError, TypeError):
+            return "the error is not the JSON of one"
+    if is_closed and status == 200 and b"transfer-encoding: chunked" in head.lower() and not body.endswith(b"0\r\n\r\n"):
+        return "the answer breaks off"
+    return ""
+
+
+class Hostile:
+    def __init__(self, options):
+        self.options = options
+        self.requests = HostileRequests(options.seed, f"{options.host}:{options.port}")
+        self.numbers = iter([options.only] if options.only is not None else range(options.requests))
+        self.statuses = collections.Counter()
+        self.of_paths = collections.defaultdict(collections.Counter)
+        self.failures = []
+        # A client may learn that a stream failed only by its end, which then is of the server's choice.
+        self.slowest = (0.0, 0)
+
+    async def send(self, request):
+        """The bytes of the answer, and whether the server ended it."""
+        reader, writer = await asyncio.open_connection(self.options.host, self.options.port, limit=1 << 20)
+        answer = bytearray()
+        try:
+            writer.write(request.bytes)
+            if request.leaves_after is not None:
+                if request.leaves_after:
+                    answer += await asyncio.wait_for(reader.read(request.leaves_after), 5)
+                return bytes(answer), False
+            # A request that does not end waits for the server's patience only for some time.
+            patience = self.options.patience if request.is_whole else 2
+            while True:
+                piece = await asyncio.wait_for(reader.read(1 << 16), patience)
+                if not piece:
+                    return bytes(answer), True
+                answer += piece
+        except ConnectionError:
+            # The server does not read what it refuses.
+            return bytes(answer), False
+        except asyncio.TimeoutError:
+            if request.is_whole and request.leaves_after is None:
+                self.failures.append(f"request {request.number}: nothing comes for {self.options.patience} s")
+            return bytes(answer), False
+        finally:
+            writer.close()
+
+    async def run_client(self):
+        for number in self.numbers:
+            request = self.requests.make(number)
+            begin = time.monotonic()
+            try:
+                answer, is_closed = await self.send(request)
+            except OSError as error:
+                self.failures.append(f"request {number}: {error!r}")
+                await asyncio.sleep(0.1)
+                continue
+            self.slowest = max(self.slowest, (time.monotonic() - begin, number))
+            status = status_of(answer)
+            self.statuses[status] += 1
+            self.of_paths[self.requests.paths[number % len(self.requests.paths)]][status] += 1
+            is_whole = request.is_whole and request.leaves_after is None and is_closed
+            problem = problem_of(request, answer, is_closed) if is_whole or len(answer) > len("HTTP/1.1 200") else ""
+            if problem:
+                self.failures.append(f"request {number}, {request.path[:60]!r}: {problem}")
+            if self.options.only is not None:
+                sys.stdout.buffer.write(request.bytes[:3000] + b"\n---\n" + answer[:3000] + b"\n")
+                sys.stdout.flush()
+
+    def planned_bytes(self):
+        with urllib.request.urlopen(f"http://{self.options.host}:{self.options.port}/props", timeout=60) as answer:
+            memory = json.load(answer)["memory"]
+        return memory["planned_private_bytes"], memory["planned_private_bytes"] + memory["planned_mapped_bytes"], \
+            memory["peak_bytes"]
+
+    async def run(self):
+        good = await Client(self.options).ask(QUESTION)
+        private, resident, peak_of_loading = self.planned_bytes()
+        watch = Watch(self.options.pid)
+        watch.sample()
+        watching = asyncio.create_task(watch.run())
+        begin = time.monotonic()
+        await asyncio.gather(*(self.run_client() for _ in range(self.options.clients)))
+        seconds = time.monotonic() - begin
+        # Connections that were left are noticed soon.
+        await asyncio.sleep(self.options.settle)
+        watching.cancel()
+        answer = await Client(self.options).ask(QUESTION)
+        if answer != good:
+            self.failures.append(f"a good question had the answer {good!r} before, and {answer!r} now")
+        watch.sample()
+        peak = self.planned_bytes()[2]
+        if peak > max(resident, peak_of_loading) + TOLERANCE_BYTES:
+            self.failures.append(f"{peak} bytes were resident, more than the {resident} of the plan")
+        most_private = max(sample[0] for sample in watch.samples) << 10
+        if most_private > private + TOLERANCE_BYTES:
+            self.failures.append(f"{most_private} bytes were private, more than the {private} of the plan")
+        if watch.samples[-1][1] > watch.samples[0][1] + 4:
+            self.failures.append(f"the server leaks descriptors: {watch.samples[0][1]}, then {watch.samples[-1][1]}")
+        self.print_figures(seconds, peak, resident)
+        return 1 if self.failures else 0
+
+    def print_figures(self, seconds, peak, resident):
+        counts = ", ".join(f"{status or 'none'}: {count}" for status, count in
+                           sorted(self.statuses.items(), key=lambda item: item[0] or 0))
+        print(f"hostile: seed {self.options.seed}, {self.statuses.total()} requests to {len(self.of_paths)} paths in "
+              f"{seconds:.0f} s; statuses {counts}")
+        without = [" ".join(path) for path, statuses in self.of_paths.items() if not statuses[200]]
+        print(f"hostile: no answer of 200 from: {', '.join(without) or 'none'}")
+        print(f"hostile: at most {peak / 1e6:.1f} MB resident of {resident / 1e6:.1f} MB planned; the slowest answer took "
+              f"{self.slowest[0]:.1f} s (request {self.slowest[1]})")
+        for failure in self.failures[:20]:
+            print(f"hostile: {failure}", file=sys.stderr)
+        if self.failures:
+            print(f"hostile: {len(self.failures)} failures", file=sys.stderr)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--cria-serve", required=True, metavar="PROGRAM")
+    parser.add_argument("-m", "--model-file", required=True)
+    parser.add_argument("-np", "--parallel", type=int, default=4, help="its sequences")
+    parser.add_argument("-c", "--context", type=int, default=512)
+    parser.add_argument("--requests", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", type=int, metavar="NUMBER", help="send this request alone, and print the answer")
+    parser.add_argument("--clients", type=int, default=16)
+    parser.add_argument("--patience", type=float, default=120, help="seconds without a byte of an answer")
+    parser.add_argument("--settle", type=float, default=2, help="seconds before descriptors are counted at the end")
+    options = parser.parse_args()
+    options.host, options.key, options.model, options.max_tokens = "127.0.0.1", "", "", 16
+    with tempfile.TemporaryDirectory() as folder:
+        with running_server(options, "-c", str(options.context), "--slot-save-path", folder):
+            sys.exit(asyncio.run(Hostile(options).run()))
+
+
+if __name__ == "__main__":
+    main()
