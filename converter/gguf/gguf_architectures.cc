@@ -214,6 +214,12 @@ Result<GgufArchitecture> ReadGgufArchitecture(const GgufMetadata& metadata) {
   CRIA_ASSIGN_OR_RETURN(const std::string name, metadata.String(kKey));
   const auto* found = std::ranges::find(kGgufArchitectures, name, &GgufArchitecture::name);
   if (found != kGgufArchitectures.end()) return *found;
+  if (name == "gemma-embedding") {
+    return metadata.Bad(kKey,
+                        "is \"gemma-embedding\": the model's attention looks in both directions, "
+                        "which is not supported",
+                        ErrorCode::kUnsupported);
+  }
   return metadata.Bad(kKey,
                       Format("is \"{}\"; this version converts {}", Quotable(name),
                              ListNames(kGgufArchitectures, &GgufArchitecture::name)),

@@ -343,6 +343,17 @@ Result<std::optional<std::string>> ReadArchitecture(const JsonFields& fields) {
   return NameWithHead(architectures->front().get<std::string>());
 }
 
+// Why a model of a family that is known otherwise cannot be converted; "" for others.
+std::string_view ReasonAgainst(std::string_view architecture) {
+  if (architecture == "Gemma3TextModel") {
+    return "is EmbeddingGemma, whose attention looks in both directions, which is not supported";
+  }
+  if (architecture.ends_with("ForSequenceClassification")) {
+    return "has a head for classes, which is not supported";
+  }
+  return {};
+}
+
 }  // namespace
 
 std::span<const Family> HfFamilies() { return kFamilies; }
@@ -365,6 +376,10 @@ Result<Family> ReadHfFamily(const JsonFields& fields) {
     if (!architecture) {
       return fields.Bad(ErrorCode::kNotFound, "architectures",
                         "is missing; it must name the kind of model, such as LlamaForCausalLM");
+    }
+    if (const std::string_view reason = ReasonAgainst(*architecture); !reason.empty()) {
+      return fields.Bad(ErrorCode::kUnsupported, "architectures",
+                        Format("is [\"{}\"]: the model {}", Quotable(*architecture), reason));
     }
     return fields.Bad(ErrorCode::kUnsupported, "architectures",
                       Format("is [\"{}\"]; this version converts {}, and the text models of {}",

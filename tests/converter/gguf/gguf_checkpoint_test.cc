@@ -365,6 +365,9 @@ TEST_F(GgufCheckpointTest, RefusesArchitecturesByName) {
   ExpectRefused(of("gemma3n"),
                 "general.architecture is \"gemma3n\"; this version converts llama, qwen2, qwen3, "
                 "gemma, gemma2, gemma3, gemma4, phi3, ");
+  ExpectRefused(of("gemma-embedding"),
+                "general.architecture is \"gemma-embedding\": the model's attention looks in both "
+                "directions, which is not supported");
   for (const std::string mixture : {"deepseek2", "glm4moe", "llama4"}) {
     ExpectRefused(of(mixture), "general.architecture is \"" + mixture + "\"");
   }

@@ -196,6 +196,16 @@ TEST_F(HfConfigTest, RefusesWhatChangesTheMathematics) {
       "architectures", {"Mamba2ForCausalLM"},
       "[\"Mamba2ForCausalLM\"]; this version converts LlamaForCausalLM, "
       "MistralForCausalLM, MinistralForCausalLM, Ministral3ForCausalLM, Qwen2ForCausalLM, ");
+  // One reason instead of all families.
+  ExpectRefused(
+      "architectures", {"Gemma3TextModel"},
+      "architectures is [\"Gemma3TextModel\"]: the model is EmbeddingGemma, whose attention "
+      "looks in both directions, which is not supported");
+  for (const char* const name : {"Qwen3ForSequenceClassification", "XForSequenceClassification"}) {
+    ExpectRefused(
+        "architectures", {name},
+        std::string(name) + "\"]: the model has a head for classes, which is not supported");
+  }
   ExpectRefused("num_local_experts", 8, "num_local_experts is 8");
   ExpectRefused("hidden_act", "relu", "hidden_act is \"relu\"; this version supports silu, gelu");
   ExpectRefused("hidden_act", "a\nb", "hidden_act is \"a\\x0Ab\"");
