@@ -31,7 +31,9 @@ void ReadBiasObject(SamplerOptions& options, const Json& object) {
     if (error != std::errc() || end != name.data() + name.size()) {
       RefuseField("logit_bias", "has a name that is not a token id");
     }
-    AddBias(options, id, *Fields(object, "logit_bias").Number(name, -kMaxBias, kMaxBias));
+    const auto addend = Fields(object, "logit_bias").Number(name, -kMaxBias, kMaxBias);
+    // Null means, as elsewhere, that nothing was said.
+    if (addend) AddBias(options, id, *addend);
   }
 }
 

@@ -184,6 +184,8 @@ TEST_F(ChatPathTest, LogitBias) {
   Json request = Chat("Who?", 6);
   request["logit_bias"] = {{std::to_string(id), 100}};
   EXPECT_EQ(Content(Post("/v1/chat/completions", request)->json()), "aaaaaa");
+  request["logit_bias"]["0"] = nullptr;
+  EXPECT_EQ(Content(Post("/v1/chat/completions", request)->json()), "aaaaaa");
   request["logit_bias"] = Json::array({Json::array({id, 100.0}), Json::array({0, false})});
   EXPECT_EQ(Content(Post("/v1/chat/completions", request)->json()), "aaaaaa");
 }
