@@ -16,6 +16,14 @@ bool HasNumberAsText(const Json& value) {
 
 }  // namespace
 
+size_t CountValues(const Json& value) {
+  size_t count = 1;
+  if (value.is_structured()) {
+    for (const Json& item : value) count += CountValues(item);
+  }
+  return count;
+}
+
 std::string WriteJson(const Json& value) {
   if (value.is_binary()) return {value.get_binary().begin(), value.get_binary().end()};
   if (!HasNumberAsText(value)) {

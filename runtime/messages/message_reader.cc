@@ -12,8 +12,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kMaxMessages = 8192;
-
 constexpr std::array<std::string_view, 5> kRoles = {"system", "developer", "user", "assistant",
                                                     "tool"};
 
@@ -125,16 +123,22 @@ class ListReader {
   }
 
   // A call's arguments as an object. Text that is none stays text: the template shows it.
-  Json ReadArguments(const Object& function) const {
-    const Json* const arguments = function.Find("arguments");
-    if (arguments == nullptr) return Json::object();
-    if (arguments->is_object()) return *arguments;
-    if (!arguments->is_string()) {
-      Refuse(function.PathOf("arguments"), "is neither a string with JSON nor an object");
+  Json ReadArguments(const Object& function) {
+    const Json* const given = function.Find("arguments");
+    if (given == nullptr || *given == "") return Json::object();
+    const std::string path = function.PathOf("arguments");
+    if (!given->is_object() && !given->is_string()) {
+      Refuse(path, "is neither a string with JSON nor an object");
     }
-    const auto& text = arguments->get_ref<const std::string&>();
-    if (text.empty()) return Json::object();
-    return rules_.parse(text).value_or(*arguments);
+    Json arguments = given->is_object()
+                         ? *given
+                         : rules_.parse(given->get_ref<const std::string&>()).value_or(*given);
+    num_argument_values_ += CountValues(arguments);
+    if (num_argument_values_ > rules_.max_argument_values) {
+      Refuse(path, Format("has more than {} values, with the arguments before it",
+                          rules_.max_argument_values));
+    }
+    return arguments;
   }
 
   bool ReadCalls(const Object& message) {
@@ -144,6 +148,10 @@ class ListReader {
     if (!calls->is_array()) Refuse(path, "is not a list");
     if (calls->empty()) return false;
     Json read = Json::array();
+    if (calls->size() > rules_.max_messages - num_calls_) {
+      Refuse(path, Format("has more than {} calls, with those before them", rules_.max_messages));
+    }
+    num_calls_ += calls->size();
     for (const Json& call : *calls) {
       const Object fields(call, Format("{}[{}]", path, read.size()));
       const Json* const value = fields.Find("function");
@@ -188,6 +196,8 @@ class ListReader {
 
   const MessageRules& rules_;
   ReadConversation read_;
+  size_t num_calls_ = 0;
+  size_t num_argument_values_ = 0;
   Json fields_;                                              // What the message has that is read.
   std::vector<std::pair<std::string, std::string>> called_;  // Ids and names of earlier calls.
 };
@@ -200,8 +210,8 @@ std::expected<ReadConversation, MessageProblem> ReadMessageList(const Json& list
                                                                 const MessageRules& rules) {
   try {
     if (list.empty()) Refuse("messages", "is empty: there is nothing to answer");
-    if (list.size() > kMaxMessages) {
-      Refuse("messages", Format("has more than {} messages", kMaxMessages));
+    if (list.size() > rules.max_messages) {
+      Refuse("messages", Format("has more than {} messages", rules.max_messages));
     }
     return ListReader(rules).Read(list);
   } catch (MessageProblem& problem) {

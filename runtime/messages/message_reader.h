@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <expected>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -27,6 +28,10 @@ struct MessageRules {
   std::optional<nlohmann::ordered_json> (*parse)(const std::string& text);
   // Roles besides system, developer, user, assistant and tool, which a template may know.
   bool allows_other_roles = false;
+  // A conversation may have so many messages, and as many calls in all of them.
+  size_t max_messages = 8192;
+  // The arguments of all calls together may have so many values.
+  size_t max_argument_values = size_t{1} << 20;
 };
 
 struct ReadConversation {

@@ -213,7 +213,9 @@ bool ChatTemplate::WritesContent() const {
 
 Result<std::vector<ChatSegment>> ChatTemplate::Render(std::span<const ChatMessage> messages,
                                                       const RenderOptions& options) const {
-  Context context(LimitsFor(messages, options.variables), options_.clock);
+  jinja::Limits limits = LimitsFor(messages, options.variables);
+  limits.memory_bytes = std::min(limits.memory_bytes, options.max_memory_bytes);
+  Context context(limits, options_.clock);
   if (options.time) context.SetTime(*options.time);
   Growing<jinja::Variable> globals(context);
   CRIA_ASSIGN_OR_RETURN(const Value list, MakeMessages(context, messages, wants_parts_,

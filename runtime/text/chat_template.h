@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <ctime>
 #include <optional>
@@ -45,6 +46,8 @@ struct RenderOptions {
   // More variables for the template, such as `tools` or `enable_thinking`: a JSON object with their
   // names and values, or "". The text of their strings counts as text from a message.
   std::string_view variables = {};
+  // What rendering may take at most. It is limited in proportion to messages and variables, too.
+  size_t max_memory_bytes = SIZE_MAX;
   // For templates that write the date: the time, or if it is absent, what the template's clock
   // says.
   std::optional<std::tm> time = {};

@@ -4,6 +4,7 @@
 
 #include "messages/calls_as_text.h"
 #include "server/calls/harmony.h"
+#include "server/requests/json_bounds.h"
 #include "server/requests/request_error.h"
 
 namespace cria::server {
@@ -17,7 +18,9 @@ struct Rendered {
   bool continues_last = false;
 
   RenderOptions options() const {
-    return {.add_generation_prompt = !continues_last, .variables = variables};
+    return {.add_generation_prompt = !continues_last,
+            .variables = variables,
+            .max_memory_bytes = kMaxTemplateBytes};
   }
 };
 

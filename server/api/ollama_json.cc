@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/format.h"
+#include "server/requests/answer_format.h"
 #include "server/requests/request_error.h"
 #include "server/requests/sampling_fields.h"
 
@@ -18,8 +19,7 @@ AnswerShape ReadOllamaFormat(const Fields& request) {
   if (*format == "json") {
     shape.kind = AnswerShape::Kind::kJsonObject;
   } else if (format->is_object()) {
-    shape.kind = AnswerShape::Kind::kJsonSchema;
-    shape.text = Written(*format);
+    return ShapeOfSchema(*format, shape.field);
   } else {
     RefuseField("format", "is neither \"json\" nor a JSON Schema");
   }

@@ -6,22 +6,15 @@
 #include <utility>
 
 #include "core/format.h"
+#include "messages/json_text.h"
 #include "server/requests/json_body.h"
+#include "server/requests/json_bounds.h"
 #include "server/requests/request_error.h"
 
 namespace cria::server {
 namespace {
 
 using ShapeKind = AnswerShape::Kind;
-
-// vLLM takes a schema also as text.
-AnswerShape ShapeOfSchema(const Json& schema, std::string field) {
-  const Json read = schema.is_string()
-                        ? TryReadJson(schema.get_ref<const std::string&>()).value_or(Json())
-                        : schema;
-  if (!read.is_object() && !read.is_boolean()) RefuseField(field, "is not a JSON Schema");
-  return {ShapeKind::kJsonSchema, Written(read), std::move(field)};
-}
 
 // An expression that matches this text alone.
 std::string Literal(std::string_view text) {
@@ -117,6 +110,17 @@ AnswerShape TakeWithAdditions(AnswerFormat format, const Fields& request) {
 }
 
 }  // namespace
+
+AnswerShape ShapeOfSchema(const Json& schema, std::string field) {
+  std::optional<Json> read;
+  if (schema.is_string()) read = TryReadJson(schema.get_ref<const std::string&>());
+  const Json& value = read ? *read : schema;
+  if (!value.is_object() && !value.is_boolean()) RefuseField(field, "is not a JSON Schema");
+  if (CountValues(value) > kMaxSchemaValues) {
+    RefuseField(field, Format("has more than {} values", kMaxSchemaValues));
+  }
+  return {ShapeKind::kJsonSchema, Written(value), std::move(field)};
+}
 
 AnswerShape ReadAnswerFormat(const Fields& request) {
   AnswerFormat format;

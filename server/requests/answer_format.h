@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "server/requests/answer_request.h"
 #include "server/requests/fields.h"
 
@@ -11,5 +13,9 @@ namespace cria::server {
 AnswerShape ReadAnswerFormat(const Fields& request);
 // Reads it from a request for a response, which has `text.format` instead of `response_format`.
 AnswerShape ReadResponsesFormat(const Fields& request);
+
+// The shape of answers that match a schema, which may also be JSON in a text, as vLLM has it.
+// Throws RequestError that names `field`.
+AnswerShape ShapeOfSchema(const Json& schema, std::string field);
 
 }  // namespace cria::server

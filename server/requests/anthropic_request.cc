@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/format.h"
+#include "server/requests/answer_format.h"
 #include "server/requests/chat_request.h"
 #include "server/requests/conversation_builder.h"
 #include "server/requests/json_bounds.h"
@@ -196,9 +197,7 @@ void ReadOutputFormat(const Fields& request, AnswerOptions& options) {
   }
   const std::optional<Fields> schema = format->Object("schema");
   if (!schema) RefuseField(format->PathOf("schema"), "is missing");
-  options.shape = {.kind = AnswerShape::Kind::kJsonSchema,
-                   .text = Written(schema->json()),
-                   .field = schema->path()};
+  options.shape = ShapeOfSchema(schema->json(), schema->path());
 }
 
 }  // namespace

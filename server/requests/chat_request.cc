@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/format.h"
+#include "messages/json_text.h"
 #include "server/requests/answer_format.h"
 #include "server/requests/json_bounds.h"
 #include "server/requests/messages.h"

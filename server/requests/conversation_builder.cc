@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/format.h"
+#include "messages/json_text.h"
 #include "server/requests/json_bounds.h"
 #include "server/requests/request_error.h"
 
@@ -33,6 +34,11 @@ void ConversationBuilder::AddResult(const std::string& call_id, std::string cont
 Json ConversationBuilder::CallOf(std::string id, std::string name, Json arguments) {
   if (called_.size() == kMaxMessages) {
     RefuseField(field_, Format("has more than {} calls", kMaxMessages));
+  }
+  num_argument_values_ += CountValues(arguments);
+  if (num_argument_values_ > kMaxArgumentValues) {
+    RefuseField(field_,
+                Format("has calls whose arguments have more than {} values", kMaxArgumentValues));
   }
   Json call = {{"id", id},
                {"type", "function"},

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,7 +25,7 @@ class ConversationBuilder {
   void AddResult(const std::string& call_id, std::string content);
 
   // A call in the form of `tool_calls`, of which a later result gets the name. Throws RequestError
-  // if there are more than kMaxMessages.
+  // if there are more than kMaxMessages, or if their arguments have more than kMaxArgumentValues.
   Json CallOf(std::string id, std::string name, Json arguments);
 
   std::vector<ChatMessage> Take() { return std::move(messages_); }
@@ -32,6 +33,7 @@ class ConversationBuilder {
  private:
   std::string field_;
   std::vector<ChatMessage> messages_;
+  size_t num_argument_values_ = 0;
   std::vector<std::pair<std::string, std::string>> called_;  // Ids and names of earlier calls.
 };
 

@@ -26,7 +26,6 @@ class ValueReader : public Json::json_sax_t {
   bool number_float(number_float_t value, const string_t& written) override {
     Json number = value;
     if (number.dump() == written) return Add(std::move(number));
-    Count();
     return Add(Json::binary(Json::binary_t::container_type(written.begin(), written.end())));
   }
   bool string(string_t& value) override { return Add(std::move(value)); }
@@ -39,6 +38,7 @@ class ValueReader : public Json::json_sax_t {
     if (++open_.back().num_keys > kMaxJsonKeys) {
       Refuse(Format("has an object with more than {} fields", kMaxJsonKeys));
     }
+    Count(kCountOfLargeValue);
     field_ = &(*open_.back().value)[std::move(name)];
     return true;
   }
@@ -56,7 +56,8 @@ class ValueReader : public Json::json_sax_t {
   };
 
   bool Add(Json value) {
-    Count();
+    const bool is_large = value.is_string() || value.is_structured() || value.is_binary();
+    Count(is_large ? kCountOfLargeValue : 1);
     last_ = open_.empty() ? &root_ : field_;
     if (!open_.empty() && open_.back().value->is_array()) {
       open_.back().value->push_back(nullptr);
@@ -65,8 +66,12 @@ class ValueReader : public Json::json_sax_t {
     *last_ = std::move(value);
     return true;
   }
-  void Count() {
-    if (++num_values_ > kMaxJsonValues) Refuse(Format("has more than {} values", kMaxJsonValues));
+  void Count(size_t count) {
+    count_ += count;
+    if (count_ > kMaxJsonValues) {
+      Refuse(Format("has more than {} values, of which texts, lists, objects and names count as {}",
+                    kMaxJsonValues, kCountOfLargeValue));
+    }
   }
   bool Open(Json value) {
     if (open_.size() >= kMaxJsonDepth) {
@@ -89,7 +94,7 @@ class ValueReader : public Json::json_sax_t {
   std::vector<OpenValue> open_;
   Json* field_ = nullptr;  // Where the next value of the innermost open object goes.
   Json* last_ = nullptr;   // The newest value.
-  size_t num_values_ = 0;
+  size_t count_ = 0;       // See kMaxJsonValues.
 };
 
 std::string TextOfNumber(const Json& number) {
@@ -123,14 +128,6 @@ Json ReadBody(std::string_view body) {
 std::optional<double> NumberOf(const Json& value) {
   if (value.is_binary()) return Json::parse(TextOfNumber(value)).get<double>();
   return value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
-}
-
-size_t CountValues(const Json& value) {
-  size_t count = 1;
-  if (value.is_structured()) {
-    for (const Json& item : value) count += CountValues(item);
-  }
-  return count;
 }
 
 std::string Written(const Json& value) { return WriteJson(value); }

@@ -25,9 +25,6 @@ Json ReadBody(std::string_view body);
 // The value of a number; nothing for other values.
 std::optional<double> NumberOf(const Json& value);
 
-// The value and all that are in it.
-size_t CountValues(const Json& value);
-
 // On one line. Bytes that are not UTF-8 are replaced.
 std::string Written(const Json& value);
 

@@ -7,14 +7,20 @@ namespace cria::server {
 
 // Bounds of a request's JSON. Deeper values would take more stack in functions that call
 // themselves; objects look for a key one by one, so that their size bounds the time. A list of
-// tokens may be as long as a long context.
+// tokens may be as long as a long context. Values with memory of their own, which are texts, lists,
+// objects and numbers that are kept as text, count as three, and so do names in objects.
 inline constexpr size_t kMaxJsonDepth = 64;
-inline constexpr size_t kMaxJsonValues = 150'000;  // A number that is kept as text counts as two.
-inline constexpr size_t kMaxJsonKeys = 1024;       // In one object.
+inline constexpr size_t kMaxJsonValues = 150'000;
+inline constexpr size_t kCountOfLargeValue = 3;
+inline constexpr size_t kMaxJsonKeys = 1024;  // In one object.
 
-// The most memory of values without their strings: of each its own bytes and those of a list or
-// object, and the places that a growing list reserves.
+// The most memory of values without their strings, with what is copied of them: of each its own
+// bytes and those of a list or object, and the places that a growing list reserves.
 inline constexpr uint64_t kMaxJsonBytes = uint64_t{80} * kMaxJsonValues;
+
+// What a chat template may take for a conversation. When it is rendered, the values are freed; the
+// rest is for the text that it writes.
+inline constexpr size_t kMaxTemplateBytes = size_t{10} << 20;
 
 // The most memory of the one large request that is read: its values, and what is made of them. Its
 // text becomes tokens after the values are freed, and then takes at most 14 bytes for each byte.
@@ -29,8 +35,12 @@ inline constexpr uint64_t kShortRequestBytes = uint64_t{25} * kMaxShortBodyBytes
 
 // A request may set so many values, in all variables of the chat template together.
 inline constexpr size_t kMaxVariableValues = 8192;
-// A conversation may have so many messages. As a value of Jinja, each takes up to two kilobytes.
+// A conversation may have so many messages, and so many calls. As a value of Jinja, each takes up
+// to two kilobytes.
 inline constexpr size_t kMaxMessages = 4096;
+// The arguments of all calls may have so many values. They may be JSON in texts, which the bound of
+// the request's values does not count.
+inline constexpr size_t kMaxArgumentValues = size_t{1} << 15;
 
 // A request for embeddings, or to rank documents, may have so many texts, as OpenAI's, and so many
 // tokens in all of them.
@@ -43,6 +53,9 @@ inline constexpr uint64_t kEmbeddingBytes = kMaxEmbeddingTokens * sizeof(int32_t
                                             kMaxEmbeddingInputs * uint64_t{64} +
                                             kHeldEmbeddingBytes;
 
+// A schema that an answer must match may have so many values: each takes up to 600 bytes while it
+// is translated.
+inline constexpr size_t kMaxSchemaValues = 8192;
 // A tool whose schema has more values is shown to the model, but not enforced.
 inline constexpr size_t kMaxToolValues = 1024;
 

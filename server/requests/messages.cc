@@ -30,7 +30,8 @@ T ValueOrRefuse(std::expected<T, MessageProblem> read) {
 }  // namespace
 
 const MessageRules& RulesForMessages() {
-  static constexpr MessageRules kRules = {.parse = ParseJson};
+  static constexpr MessageRules kRules = {
+      .parse = ParseJson, .max_messages = kMaxMessages, .max_argument_values = kMaxArgumentValues};
   return kRules;
 }
 
@@ -43,9 +44,6 @@ std::string ReadContent(const Fields& message, std::string_view name) {
 std::vector<ChatMessage> ReadMessages(const Fields& request) {
   const Json* const list = request.List("messages");
   if (list == nullptr) RefuseField("messages", "is missing");
-  if (list->size() > kMaxMessages) {
-    RefuseField("messages", Format("has more than {} messages", kMaxMessages));
-  }
   ReadConversation read = ValueOrRefuse(ReadMessageList(*list, RulesForMessages()));
   for (ChatMessage& message : read.messages) {
     if (message.role == "developer") message.role = "system";

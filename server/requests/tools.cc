@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/format.h"
+#include "messages/json_text.h"
 #include "server/requests/json_bounds.h"
 #include "server/requests/request_error.h"
 #include "server/requests/unique_id.h"
@@ -72,6 +73,9 @@ void AllowTools(ToolUse& use, const Fields& choice, ToolForm form) {
   }
   const Json* const list = allowed->List("tools");
   if (list == nullptr || list->empty()) RefuseField(allowed->PathOf("tools"), "has no tools");
+  if (list->size() > ToolUse::kMaxTools) {
+    RefuseField(allowed->PathOf("tools"), Format("has more than {} tools", ToolUse::kMaxTools));
+  }
   std::vector<std::string> names;
   names.reserve(list->size());
   for (const Json& tool : *list) {

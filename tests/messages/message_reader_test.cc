@@ -135,6 +135,31 @@ TEST(ReadMessageListTest, ItHasABound) {
   EXPECT_EQ(ReadMessageList(list, kRules).error().problem, "has more than 8192 messages");
 }
 
+TEST(ReadMessageListTest, CallsAndTheirArgumentsHaveBounds) {
+  constexpr MessageRules kFew = {.parse = ParseJson, .max_messages = 3, .max_argument_values = 6};
+  const auto calls = [](const std::string& arguments, size_t count) {
+    const Json call = {{"function", {{"name", "a"}, {"arguments", Json::parse(arguments)}}}};
+    return Json{{"role", "assistant"}, {"tool_calls", Json(count, call)}};
+  };
+  const auto problem = [&](const Json& first, const Json& second) {
+    return ProblemOf(Json::array({first, second}).dump(), kFew);
+  };
+  EXPECT_EQ(problem(calls("{}", 1), calls("{}", 2)), "");
+  EXPECT_EQ(problem(calls("{}", 1), calls("{}", 3)),
+            "messages[1].tool_calls has more than 3 calls, with those before them");
+  EXPECT_EQ(problem(calls("{}", 4), calls("{}", 1)),
+            "messages[0].tool_calls has more than 3 calls, with those before them");
+  // As objects or as texts, and also if the text is no JSON.
+  for (const char* const two : {R"({"a": 1})", R"("{\"a\": 1}")"}) {
+    EXPECT_EQ(problem(calls(two, 1), calls(two, 2)), "") << two;
+    EXPECT_EQ(problem(calls(two, 2), calls(R"({"a": [1]})", 1)),
+              "messages[1].tool_calls[0].function.arguments has more than 6 values, with the "
+              "arguments before it")
+        << two;
+  }
+  EXPECT_EQ(problem(calls(R"("{[")", 3), calls("{}", 0)), "");
+}
+
 TEST(IsUsualRoleTest, ComparesWholeNames) {
   EXPECT_TRUE(IsUsualRole("developer"));
   EXPECT_FALSE(IsUsualRole("Developer"));

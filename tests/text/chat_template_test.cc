@@ -234,6 +234,17 @@ TEST(ChatTemplateTest, MessagesCanHaveMoreFields) {
               StartsWith("the fields of a message are not JSON: "));
 }
 
+TEST(ChatTemplateTest, ItsMemoryHasALimit) {
+  const ChatTemplate chat_template(
+      "{% for m in messages %}{{ m.content ~ m.content }}{% endfor %}");
+  const Messages messages = {{"user", std::string(5000, 'x')}};
+  EXPECT_TRUE(chat_template.Render(messages, {.max_memory_bytes = 100'000}));
+  const auto refused = chat_template.Render(messages, {.max_memory_bytes = 10'000});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), ErrorCode::kOutOfRange);
+  EXPECT_THAT(refused.error().message(), testing::HasSubstr("rendering takes too much memory"));
+}
+
 TEST(ChatTemplateTest, WithoutATemplateContentsStandAlone) {
   EXPECT_EQ(Render(Named("none"), {{"user", "Once "}, {"assistant", "upon"}}, true), "Once upon");
 }

@@ -3,10 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "cli/demo_model.h"
@@ -14,6 +16,7 @@
 #include "cli/serve/server_program.h"
 #include "server/api/api.h"
 #include "server/http/raw_client.h"
+#include "support/files.h"
 #include "support/run_program.h"
 #include "support/sanitizers.h"
 #include "support/temporary_directory.h"
@@ -125,6 +128,84 @@ TEST_F(ServeMemory, AHostileBodyTakesNoMoreThanIsPlanned) {
   }
   Report("values", server, plan);
   EXPECT_LE(server.MemoryBytes("VmHWM"), plan["peak_bytes"].get<double>() + kTolerance);
+}
+
+// Chats whose values take as much as may be: as they are read, in the chat template, as a schema.
+std::vector<std::string> LargeChats() {
+  const auto repeat = [](const std::string& piece, size_t count) {
+    std::string text;
+    for (size_t i = 0; i < count; ++i) text += piece;
+    return text;
+  };
+  const auto list = [&](const std::string& piece, size_t count) {
+    return "[" + repeat(piece + ",", count) + piece + "]";
+  };
+  const std::string user = R"({"role":"user","content":"a"})";
+  std::vector<std::string> bodies;
+  const auto add = [&](const std::string& field, const std::string& more_messages = "") {
+    bodies.push_back(R"({"max_tokens":2,"messages":[)" + user + more_messages + "]," + field + "}");
+  };
+  // As many as may be, and more.
+  for (const auto& [piece, count] :
+       std::vector<std::pair<std::string, size_t>>{{"1", 145'000},
+                                                   {"{}", 49'000},
+                                                   {"[]", 300'000},
+                                                   {"\"\"", 49'000},
+                                                   {"1.50", 49'000},
+                                                   {R"({"a":{}})", 16'000}}) {
+    const std::string values = list(piece, count);
+    add(R"("json_schema":{"enum":)" + values + "}");
+    add(R"("tools":[{"type":"function","function":{"name":"a","parameters":{"enum":)" + values +
+        "}}}]");
+    add(R"("n":1)", R"(,{"role":"assistant","tool_calls":[{"function":{"name":"a","arguments":)"
+                    R"({"a":)" +
+                        list(piece, std::min<size_t>(count, 15'000)) + "}}}]}," + user);
+  }
+  const std::string call = R"({"function":{"name":"a"}})";
+  for (const size_t count : {4'000, 40'000}) {
+    add(R"("n":1)", R"(,{"role":"assistant","tool_calls":)" + list(call, count) + "}," + user);
+  }
+  // Values that are in texts.
+  for (const char* const piece : {"{}", "1"}) {
+    const std::string text = nlohmann::json(R"({"a":)" + list(piece, 140'000) + "}").dump();
+    add(R"("n":1)", R"(,{"role":"assistant","tool_calls":)" +
+                        list(R"({"function":{"name":"a","arguments":)" + text + "}}", 1) + "}," +
+                        user);
+  }
+  return bodies;
+}
+
+TEST_F(ServeMemory, WhatIsMadeOfALargeRequestTakesNoMoreThanItsLine) {
+  // A template that writes everything.
+  const support::TemporaryDirectory folder;
+  const std::string chat_template = folder / "tools.jinja";
+  support::WriteFile(chat_template,
+                     "{% if tools %}<tools>{% for t in tools %}{{ t | tojson }}{% endfor %}"
+                     "</tools>{% endif %}{% for m in messages %}[{{ m.role }}]{{ m.content }}"
+                     "{% for c in m.tool_calls %}<tool_call>{{ c.function | tojson }}</tool_call>"
+                     "{% endfor %}{% endfor %}{% if add_generation_prompt %}[a]{% endif %}");
+  const std::string model = folder / "tools.cria";
+  const auto converted =
+      support::RunProgram({CRIA_MODEL_CONVERTER, "--fast", CRIA_DEMO_CHECKPOINT, "-o", model,
+                           "--weights", "int8", "--no-verify", "--chat-template", chat_template});
+  ASSERT_EQ(converted.exit_code, 0) << converted.error;
+  for (const std::string& path : {DemoModel(), model}) {
+    const ServerProgram server({"-m", path, "--port", "0", "-np", "2"});
+    RawClient client = RawClient::ToPort(server.port());
+    client.Ask(ChatRequest("Who are you?"));
+    const double line = LineBytes(Plan({"-np", "2"}), "server: a large request");
+    for (const std::string& body : LargeChats()) {
+      const size_t before = server.MemoryBytes("VmRSS");
+      // The peak begins anew.
+      support::WriteFile("/proc/" + std::to_string(server.process()) + "/clear_refs", "5");
+      client.Send("POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: " +
+                  std::to_string(body.size()) + "\r\n\r\n" + body);
+      EXPECT_EQ(client.Read().status, 400);
+      const auto taken = static_cast<double>(server.MemoryBytes("VmHWM") - before);
+      // Its text is one of the bodies that wait.
+      EXPECT_LE(taken, line + static_cast<double>(body.size()) + kTolerance) << body.substr(0, 150);
+    }
+  }
 }
 
 // Bodies that are as large as may be, for every path: each has the fields of all paths.

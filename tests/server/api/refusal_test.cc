@@ -230,6 +230,31 @@ TEST_F(RefusalTest, TemplateVariables) {
   EXPECT_EQ(Post("/v1/chat/completions", request)->status, 400);
 }
 
+TEST_F(RefusalTest, MoreAllowedToolsThanThereMayBe) {
+  Json request = Chat("Who?", 1);
+  const Json tool = {{"type", "function"}, {"function", {{"name", "f"}}}};
+  request["tools"] = Json::array({tool});
+  request["tool_choice"] = {{"type", "allowed_tools"},
+                            {"allowed_tools", {{"mode", "auto"}, {"tools", Json(128, tool)}}}};
+  EXPECT_EQ(Post("/v1/chat/completions", request)->status, 200);
+  request["tool_choice"]["allowed_tools"]["tools"].push_back(tool);
+  const auto answer = Post("/v1/chat/completions", request);
+  EXPECT_EQ(answer->status, 400);
+  EXPECT_EQ(answer->json()["error"]["param"], "tool_choice.allowed_tools.tools");
+}
+
+TEST_F(RefusalTest, ToolsWithWhichTheTemplateTakesTooMuchMemory) {
+  Json request = Chat();
+  request["tools"] = Json::parse(R"([{"type": "function", "function": {"name": "f", "parameters":
+      {"type": "object", "enum": []}}}])");
+  request["tools"][0]["function"]["parameters"]["enum"] = std::vector<int>(140'000, 1);
+  const auto answer = Post("/v1/chat/completions", request);
+  EXPECT_EQ(answer->status, 400);
+  EXPECT_EQ(answer->json()["error"]["param"], "messages");
+  EXPECT_THAT(std::string(answer->json()["error"]["message"]),
+              testing::HasSubstr("rendering takes too much memory"));
+}
+
 TEST_F(RefusalTest, BodiesThatAreNotJson) {
   for (const char* body :
        {"", "{", "[]", "\xFF", "{\"messages\": \"\\ud800\"}", "nul", "{\"a\":1}}"}) {
@@ -298,6 +323,29 @@ TEST_F(RefusalTest, SeveralFormsOfOneAnswer) {
   request.erase("grammar");
   request["response_format"] = {{"type", "json_object"}};
   EXPECT_EQ(Post("/v1/chat/completions", request)->json()["error"]["param"], "json_schema");
+}
+
+TEST_F(RefusalTest, SchemasWithTooManyValues) {
+  const Json schema = {{"enum", std::vector<int>(8190, 1)}};
+  Json larger = schema;
+  larger["enum"].push_back(1);
+  const auto refused = [&](const std::string& path, const Json& fields) -> std::string {
+    Json request = Chat("Who?", 1);
+    request.update(fields);
+    const auto answer = Post(path, request);
+    if (answer->status == 200) return "nothing";
+    EXPECT_EQ(answer->status, 400) << answer->body;
+    EXPECT_THAT(answer->body, testing::HasSubstr("has more than 8192 values"));
+    const Json error = answer->json()["error"];
+    const std::string message = error.is_string() ? error : error["message"];
+    return message.substr(0, message.find(' '));
+  };
+  EXPECT_EQ(refused("/v1/chat/completions", {{"json_schema", schema}}), "nothing");
+  EXPECT_EQ(refused("/v1/chat/completions", {{"json_schema", larger}}), "json_schema");
+  EXPECT_EQ(refused("/v1/chat/completions", {{"guided_json", larger.dump()}}), "guided_json");
+  EXPECT_EQ(refused("/api/chat", {{"format", larger}, {"stream", false}}), "format");
+  const Json format = {{"format", {{"type", "json_schema"}, {"schema", larger}}}};
+  EXPECT_EQ(refused("/v1/messages", {{"output_config", format}}), "output_config.format.schema");
 }
 
 TEST_F(RefusalTest, ASchemaThatIsTooLargeForItsMemory) {

@@ -83,6 +83,12 @@ TEST(AnthropicRequestTest, WhatIsWrongIsRefusedByName) {
   std::string results = R"({"type": "tool_result", "tool_use_id": "a"})";
   for (int i = 0; i < 4096; ++i) results += R"(, {"type": "tool_result", "tool_use_id": "a"})";
   EXPECT_EQ(refused_block("user", results), "messages");
+  std::string list = "[1";
+  for (int i = 0; i < 20'000; ++i) list += ",1";
+  const std::string call =
+      R"({"type": "tool_use", "id": "a", "name": "b", "input": {"c": )" + list + "]}}";
+  EXPECT_EQ(refused_block("assistant", call), "nothing");
+  EXPECT_EQ(refused_block("assistant", call + "," + call), "messages");
   EXPECT_EQ(refused_block("user", "5"), "messages[0].content[0]");
   EXPECT_EQ(refused_block("user", "{}"), "messages[0].content[0].type");
   EXPECT_EQ(refused_block("user", R"({"type": "text"})"), "messages[0].content[0].text");

@@ -48,7 +48,7 @@ TEST(JsonBodyTest, NumbersAreWrittenAsTheyAreRead) {
   EXPECT_EQ(NumberOf(read), std::nullopt);
   // Such numbers take more memory than others.
   EXPECT_EQ(Refusal("{\"a\":[" + Repeated("1.5,", kMaxJsonValues - 10) + "0]}"), "");
-  EXPECT_THAT(Refusal("{\"a\":[" + Repeated("1.50,", kMaxJsonValues / 2) + "0]}"),
+  EXPECT_THAT(Refusal("{\"a\":[" + Repeated("1.50,", kMaxJsonValues / 3) + "0]}"),
               HasSubstr("more than 150000 values"));
 }
 
@@ -74,7 +74,7 @@ TEST(JsonBodyTest, RefusesWhatIsNotAnObjectOfJson) {
 
 // The time for these must not be that of looking at all of them again for each.
 TEST(JsonBodyTest, TakesManyObjectsInAList) {
-  EXPECT_EQ(Refusal("{\"a\":[" + Repeated("{},", kMaxJsonValues - 10) + "0]}"), "");
+  EXPECT_EQ(Refusal("{\"a\":[" + Repeated("{},", kMaxJsonValues / 3 - 10) + "0]}"), "");
 }
 
 TEST(JsonBodyTest, BoundsDepthValuesAndKeys) {
@@ -86,6 +86,17 @@ TEST(JsonBodyTest, BoundsDepthValuesAndKeys) {
   EXPECT_THAT(Refusal("{\"a\":" + Repeated("[", 1'000'000)), HasSubstr("levels deep"));
   EXPECT_THAT(Refusal(Repeated("{\"a\":", 1'000'000)), HasSubstr("levels deep"));
   EXPECT_THAT(Refusal("{\"a\":[" + Repeated("0,", kMaxJsonValues) + "0]}"),
+              HasSubstr("more than 150000 values"));
+  // What takes more memory counts as several values.
+  for (const char* const value : {"{},", "[],", "\"\",", "\"a\","}) {
+    EXPECT_EQ(Refusal("{\"a\":[" + Repeated(value, kMaxJsonValues / 3 - 10) + "0]}"), "") << value;
+    EXPECT_THAT(Refusal("{\"a\":[" + Repeated(value, kMaxJsonValues / 3) + "0]}"),
+                HasSubstr("values, of which texts, lists, objects and names count as 3"))
+        << value;
+  }
+  const std::string object = "{" + Repeated(R"("a":1,)", 99) + R"("a":1},)";
+  EXPECT_EQ(Refusal("{\"a\":[" + Repeated(object, kMaxJsonValues / 403 - 1) + "0]}"), "");
+  EXPECT_THAT(Refusal("{\"a\":[" + Repeated(object, kMaxJsonValues / 403 + 1) + "0]}"),
               HasSubstr("more than 150000 values"));
   std::string keys = "{\"k\":0";
   for (size_t i = 0; i < kMaxJsonKeys; ++i) keys += ",\"" + std::to_string(i) + "\":0";

@@ -103,5 +103,19 @@ TEST(MessagesTest, RefusesByName) {
   EXPECT_EQ(Refused(R"([{"role": "user", "content": "", "name": 5}])"), "messages[0].name");
 }
 
+TEST(MessagesTest, CallsAreBounded) {
+  const auto with_calls = [](size_t count, const std::string& arguments) {
+    const Json call = {{"function", {{"name", "f"}, {"arguments", arguments}}}};
+    return Json::array({{{"role", "assistant"}, {"tool_calls", Json(count, call)}}}).dump();
+  };
+  EXPECT_EQ(Refused(with_calls(4096, "")), "nothing");
+  EXPECT_EQ(Refused(with_calls(4097, "")), "messages[0].tool_calls");
+  std::string list = "[1";
+  for (size_t i = 3; i < (size_t{1} << 14); ++i) list += ",1";
+  const std::string half = R"({"a":)" + list + "]}";
+  EXPECT_EQ(Refused(with_calls(2, half)), "nothing");
+  EXPECT_EQ(Refused(with_calls(3, half)), "messages[0].tool_calls[2].function.arguments");
+}
+
 }  // namespace
 }  // namespace cria::server

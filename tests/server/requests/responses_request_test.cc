@@ -153,6 +153,12 @@ TEST(ResponsesRequestTest, WhatIsWrongWithItemsIsRefusedByName) {
             "input[0].content[0].type");
   EXPECT_EQ(RefusedInput(R"([{"type": "reasoning", "summary": [{"type": "summary_text"}]}])"),
             "input[0].summary[0].text");
+  std::string list = "[1";
+  for (int i = 0; i < 20'000; ++i) list += ",1";
+  const std::string call =
+      R"({"type": "function_call", "call_id": "a", "name": "b", "arguments": ")" + list + "]\"}";
+  EXPECT_EQ(RefusedInput("[" + call + "]"), "nothing");
+  EXPECT_EQ(RefusedInput("[" + call + "," + call + "]"), "input");
   EXPECT_EQ(RefusedInput(R"([{"type": "function_call", "name": "a"}])"), "input[0].call_id");
   EXPECT_EQ(RefusedInput(R"([{"type": "function_call", "call_id": "a"}])"), "input[0].name");
   EXPECT_EQ(RefusedInput(R"([{"type": "function_call", "call_id": "a", "name": "b",
