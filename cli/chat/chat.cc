@@ -259,7 +259,7 @@ void Chat::PrintNotices(StopReason reason) {
   if (reason == StopReason::kContextFull) {
     Tell(Format("(the context of {} tokens is full: {})", context, FullContextText()));
   } else if (reason == StopReason::kCancelled) {
-    std::fputs("(stopped)\n", stderr);
+    Tell("(stopped)");
   }
   if (const std::string notice = UnfinishedNotice(reason, constraint_.get()); !notice.empty()) {
     Tell(Format("({})", notice));

@@ -70,7 +70,7 @@ size_t EmbedInputs(Exchange& exchange, EmbeddingRequest request, Response& respo
   // order: so many are embedded before the first of them is written.
   const size_t size = model.engine.decoder().hidden_size();
   const size_t num_together =
-      std::clamp<size_t>(kHeldEmbeddingBytes / (size * sizeof(float)), 1, inputs.size() + 1);
+      std::max<size_t>(std::min(kHeldEmbeddingBytes / (size * sizeof(float)), inputs.size()), 1);
   std::vector<float> embeddings(num_together * size);
   AnswerEnd end = {.reason = FinishReason::kStop};
   for (size_t first = 0; first < inputs.size(); first += num_together) {

@@ -17,7 +17,7 @@ using Json = nlohmann::ordered_json;
 // that is not UTF-8 and halves of surrogate pairs are not. Written() writes its numbers with the
 // digits that the text has: NumberOf() reads those that neither 64 bits nor a double keep.
 Json ReadJsonText(std::string_view text, const std::string& what);
-// The same; nothing if it is not JSON.
+// As ReadJsonText; nothing if the text is not JSON.
 std::optional<Json> TryReadJson(std::string_view text);
 // The object of a request's body.
 Json ReadBody(std::string_view body);

@@ -46,8 +46,8 @@ constexpr Together kTogether = {3, 2};
 #endif
 static_assert(kBlockParts % kTogether.parts == 0);
 
-// From two to so many rows are multiplied without a Span, because few rows do not pay for writing
-// one; 1: none are. Their sums, and those of a step, fit the registers.
+// Products of two to kFewRows rows do without a Span, because few rows do not pay for writing one.
+// The rows' sums, and those of a step, fit the registers. If this is 1, all such products have one.
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL
 constexpr size_t kFewRows = 4;
 #elif HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
@@ -79,18 +79,11 @@ struct RowsFrom {
   }
   HWY_INLINE float Scale(size_t r, size_t step) const { return scales[r * stride / 4 + step]; }
   HWY_INLINE float Sum(size_t r, size_t group) const { return sums[r * stride / 4 + group]; }
-  // The sum of a group of kSteps steps.
-  template <size_t kSteps>
-  HWY_INLINE float SumOfSteps(size_t r, size_t step) const {
-    float sum = Sum(r, step);
-    for (size_t i = 1; i < kSteps; ++i) sum += Sum(r, step + i);
-    return sum;
-  }
   HWY_INLINE int32_t Offset(size_t r, size_t step) const { return offsets[r * stride / 4 + step]; }
 };
 
-// As many rows as a function multiplies, from their beginning on. If the product has fewer, others
-// are its last row.
+// kRows rows of a product, from their first input on. If the product has fewer, its last row takes
+// the place of the others.
 template <size_t kRows>
 class RowsAt {
  public:
@@ -110,12 +103,7 @@ class RowsAt {
     return rows_[r] + step * kStepInputs;
   }
   HWY_INLINE float Scale(size_t r, size_t step) const { return Number(r, scales_, step); }
-  template <size_t kSteps>
-  HWY_INLINE float SumOfSteps(size_t r, size_t group) const {
-    float sum = Number(r, sums_, group);
-    for (size_t i = 1; i < kSteps; ++i) sum += Number(r, sums_, group + i);
-    return sum;
-  }
+  HWY_INLINE float Sum(size_t r, size_t group) const { return Number(r, sums_, group); }
 
  private:
   HWY_INLINE float Number(size_t r, size_t distance, size_t index) const {
@@ -127,6 +115,14 @@ class RowsAt {
   size_t scales_;
   size_t sums_;
 };
+
+// The sum of a row's activations in a group of kSteps steps; `rows` is a RowsFrom or a RowsAt.
+template <size_t kSteps, class Rows>
+HWY_INLINE float SumOfSteps(const Rows& rows, size_t r, size_t step) {
+  float sum = rows.Sum(r, step);
+  for (size_t i = 1; i < kSteps; ++i) sum += rows.Sum(r, step + i);
+  return sum;
+}
 
 // Products of rows and codes that Codes::Load reads, in groups of kGroupInputs inputs: of a part of
 // a step, or of whole steps. If kSubtracts, there is something to subtract for each activation.
@@ -149,7 +145,8 @@ struct GroupProducts {
             .stride = product.rows.stride};
   }
 
-  // The exact dot products of a group's codes and a step, `kFirstLine` being its first line.
+  // The exact dot products of a group's codes, from line kFirstLine on, and the rows' activations
+  // of a step.
   template <size_t kFirstLine, class Rows, size_t kRows, size_t kParts>
   static HWY_INLINE void DotGroup(const uint8_t* codes, const Rows& rows, size_t step,
                                   VI32 (&dots)[kRows][kParts]) {
@@ -223,8 +220,7 @@ struct GroupProducts {
           const VF32 minimum = factors_of(kGroup, p).minimum;
           HWY_UNROLL(8)
           for (size_t r = 0; r < kRows; ++r) {
-            const float row_sum =
-                rows.template SumOfSteps<kGroupSteps>(r, step * kStepGroups + kGroup);
+            const float row_sum = SumOfSteps<kGroupSteps>(rows, r, step * kStepGroups + kGroup);
             sums[r][p] = hn::NegMulAdd(minimum, hn::Set(BlockF32(), row_sum), sums[r][p]);
           }
         }
@@ -382,7 +378,7 @@ struct ByteSpanProduct {
       const int32x4_t lacking =
           vdupq_n_s32(kCenter == 0 ? 0 : -(rows.Offset(r, first + kStep) >> 4));
       const float row_scale = rows.Scale(r, first + kStep);
-      const float row_sum = rows.SumOfSteps<kGroupSteps>(r, first);
+      const float row_sum = SumOfSteps<kGroupSteps>(rows, r, first);
       HWY_UNROLL(4)
       for (size_t v = 0; v < kVectors; ++v) {
         const int16x8_t eight = step_sums[r][v / 2];

@@ -95,7 +95,7 @@ template <size_t kRows, size_t kVectors>
   }
 }
 
-// Multiplies one pair of rows by a whole tile at once, and two pairs by half of it after the other.
+// Multiplies one pair of rows by a whole tile at once, and two pairs by one half after the other.
 // Part::Multiply<kRows, kVectors>(product, first) multiplies all rows by `kVectors` vectors of 2
 // outputs, from vector `first` of the tile on.
 template <class Part>

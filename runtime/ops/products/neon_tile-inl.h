@@ -103,8 +103,8 @@ template <size_t kRows, size_t kVectors>
   StoreResults<1>(product, first, sums);
 }
 
-// Multiplies rows by a whole tile at once if they are kMaxRowsOfWholeTile or fewer, and by half of
-// it after the other if there are more, whose sums would not fit the registers.
+// Multiplies rows by a whole tile at once if they are kMaxRowsOfWholeTile or fewer. If there are
+// more, their sums would not fit the registers, so one half of the tile follows the other.
 // Part::Multiply<kRows, kVectors>(product, first) multiplies all rows by `kVectors` vectors of 4
 // outputs, from vector `first` of the tile on.
 template <class Part, size_t kMaxRowsOfWholeTile>

@@ -74,17 +74,17 @@ TEST_F(EmbeddingsPathTest, ManyTextsOfARequestRunTogetherAndAreAsAlone) {
   for (size_t i = 0; i < num_held + 40; ++i) texts.push_back(std::string(1 + i % 50, 'a'));
   const auto num_forwards = [&] { return engine_->scheduler().stats().num_forwards; };
   // The other thread helps when the system lets it run.
-  uint64_t most = 0;
+  uint64_t forwards = 0;
   do {
     const uint64_t before = num_forwards();
     const Json data = Embed({{"input", texts}})["data"];
-    most = num_forwards() - before;
+    forwards = num_forwards() - before;
     ASSERT_EQ(data.size(), texts.size());
     for (size_t i = 0; i < texts.size(); ++i) EXPECT_EQ(data[i]["index"], i);
     for (const size_t i : {size_t{0}, size_t{49}, num_held - 1, num_held, texts.size() - 1}) {
       EXPECT_EQ(data[i]["embedding"].get<Numbers>(), Expected(texts[i])) << i;
     }
-  } while (most >= texts.size() && !HasFailure());
+  } while (forwards >= texts.size() && !HasFailure());
   EXPECT_EQ(Post("/api/embed", {{"input", texts}})->json()["embeddings"].size(), texts.size());
 }
 

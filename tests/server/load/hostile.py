@@ -67,8 +67,7 @@ class Hostile:
         self.statuses = collections.Counter()
         self.of_paths = collections.defaultdict(collections.Counter)
         self.failures = []
-        # A client may learn that a stream failed only by its end, which then is of the server's choice.
-        self.slowest = (0.0, 0)
+        self.slowest = (0.0, 0)  # Seconds, and the request's number.
 
     async def send(self, request):
         """The bytes of the answer, and whether the server ended it."""
@@ -110,7 +109,7 @@ class Hostile:
             self.slowest = max(self.slowest, (time.monotonic() - begin, number))
             status = status_of(answer)
             self.statuses[status] += 1
-            self.of_paths[self.requests.paths[number % len(self.requests.paths)]][status] += 1
+            self.of_paths[request.route][status] += 1
             is_whole = request.is_whole and request.leaves_after is None and is_closed
             problem = problem_of(request, answer, is_closed) if is_whole or len(answer) > len("HTTP/1.1 200") else ""
             if problem:

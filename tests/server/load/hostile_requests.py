@@ -188,6 +188,7 @@ class Request:
     """`bytes` is all that is sent."""
 
     number: int
+    route: tuple[str, str]  # The method and the path of the table.
     path: str
     bytes: bytes
     # It is HTTP of which the server knows where it ends, so that there must be an answer with a status.
@@ -215,7 +216,8 @@ class HostileRequests:
     def make(self, number):
         rng = random.Random(f"{self.seed}/{number}")
         # Each path in its turn.
-        method, path = self.paths[number % len(self.paths)]
+        route = self.paths[number % len(self.paths)]
+        method, path = route
         path = path.replace("…", rng.choice(["0", "1?action=save", "0?action=restore", "0?action=erase", "cria-demo", "..",
                                              "%2e%2e", "-1", "999999999999999999999", "a" * 300, "style.css", ""]))
         body = json_body(rng, path) if method == "POST" or rng.random() < 0.1 else b""
@@ -225,7 +227,7 @@ class HostileRequests:
             method = rng.choice(["GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH", "TRACE", "get", "A" * 100])
         if rng.random() < 0.05:
             path += rng.choice(["/", "?", "?model=%zz&=&model", "?a=" + "b" * 3000, "#a", "/..", "%00", "\xff", ";a", "//"])
-        request = Request(number, path, b"")
+        request = Request(number, route, path, b"")
         if rng.random() < 0.1:
             request.leaves_after = rng.choice([0, 1, 200, 2000])
         if rng.random() < 0.12:
