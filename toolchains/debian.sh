@@ -186,16 +186,20 @@ ensure_browser() {
 llama_cpp=$cache/llama-cpp-sid
 
 # llama.cpp is in no suite as old as the others, and its C library is newer than theirs: a script runs it with its own.
+# A mirror that lags behind has lists that have expired, which is no reason not to compare with it.
 fill_llama_cpp() {  # FOLDER
-  run_mmdebstrap --variant=extract --include=llama.cpp-tools --dpkgopt='path-exclude=/usr/share/*' sid "$1" || return
-  as_root tee "$1/llama-bench" >/dev/null <<'SCRIPT' && as_root chmod a+rx "$1/llama-bench"
+  run_mmdebstrap --variant=extract --include=llama.cpp-tools --dpkgopt='path-exclude=/usr/share/*' \
+    --aptopt='Acquire::Check-Valid-Until "false"' sid "$1" || return
+  as_root tee "$1/llama-bench" >/dev/null <<'SCRIPT' && as_root chmod a+rx "$1/llama-bench" || return
 #!/bin/sh
 # Takes whole paths: its own folder is where ggml looks for the code of this processor.
 here=$(cd "$(dirname "$0")" && pwd)
-cd "$here"/usr/lib/*/ggml/backends*/ || exit
-set -- "$here"/usr/bin/llama-bench "$@"
-exec "$here"/usr/lib*/ld-linux-*.so.? --library-path "$(echo "$here"/usr/lib/*-linux-gnu)" "$@"
+program=$here/usr/bin/$(basename "$0")
+libraries=$(echo "$here"/usr/lib/*-linux-gnu)
+cd "$libraries"/ggml/backends*/ || exit
+exec "$here"/usr/lib*/ld-linux-*.so.? --library-path "$libraries:$libraries/llama" "$program" "$@"
 SCRIPT
+  as_root ln -s llama-bench "$1/llama-server"
 }
 
 # Fetches Debian's newest llama.cpp unless it is there, to compare speeds with.
