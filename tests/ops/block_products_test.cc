@@ -114,7 +114,7 @@ TEST(BlockProductsTest, MatchesSumsInDoubles) {
     for (const size_t outputs : {size_t{16}, size_t{7}, size_t{41}}) {
       for (const size_t blocks : {1, 3}) {
         const Matrix matrix(format, outputs, blocks * format.inputs, 7);
-        for (const size_t num_rows : {1, 2, 3, 4, 5, 6, 7, 13}) {
+        for (const size_t num_rows : {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 13}) {
           const Activations rows(num_rows, matrix.inputs, false, 11);
           ExpectProduct(matrix, rows, matrix.Multiply(rows));
         }

@@ -231,12 +231,22 @@ struct BlockProduct {
     }
   }
 
-  static void Multiply(const TileProduct& product) {
-    if constexpr (kTogether.rows > 1) {
-      if (product.rows.num_rows == 1) return MultiplyFewRows<1>(product);
+  // Multiplies the tile, which stays in the processor's cache, by kFewRows rows at a time.
+  static HWY_NOINLINE void MultiplyFewRowsByGroups(const TileProduct& product) {
+    TileProduct group = product;
+    for (size_t r = 0; r < product.rows.num_rows; r += kFewRows) {
+      group.rows.values = product.Row(r);
+      group.rows.num_rows = std::min(kFewRows, product.rows.num_rows - r);
+      group.output = product.output + r * product.output_stride;
+      group.rows.num_rows == 1 ? MultiplyFewRows<1>(group) : MultiplyFewRows<kFewRows>(group);
     }
+  }
+
+  static void Multiply(const TileProduct& product) {
     if constexpr (kFewRows > 1 && kIsCommon) {
-      if (product.rows.num_rows <= kFewRows) return MultiplyFewRows<kFewRows>(product);
+      if (product.rows.num_rows <= kMaxFewRows) return MultiplyFewRowsByGroups(product);
+    } else if constexpr (kTogether.rows > 1) {
+      if (product.rows.num_rows == 1) return MultiplyFewRows<1>(product);
     }
     MultiplyManyRows(product);
   }
