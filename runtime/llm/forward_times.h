@@ -14,22 +14,27 @@ class ForwardTimes {
 
   explicit ForwardTimes(size_t chunk_tokens);
 
-  // Notes how long a Forward of so many tokens took, with a part of a prompt or of single tokens
-  // and drafts alone. `delays_others`: other sequences wait for their next token.
-  void Learn(size_t num_tokens, Duration time, bool has_prompt, bool delays_others);
+  // Notes how long a Forward took that ran so many single tokens and drafts, and so many tokens of
+  // prompts.
+  void Learn(size_t num_singles, size_t num_prompt_tokens, Duration time);
 
   // How long to wait for sessions whose next token is likely to come soon.
   Duration Patience(bool has_prompt) const;
-  // How many tokens of prompts are run while others decode.
-  size_t prompt_tokens() const { return prompt_tokens_; }
+  // How many tokens of prompts are run beside so many single tokens and drafts, at least one of
+  // them. 0: none this time, so that it becomes known how long the single tokens take alone.
+  size_t PromptTokensBeside(size_t num_singles) const;
   // The times of Forwards of single tokens and drafts.
   const RowCosts& costs() const { return costs_; }
 
  private:
+  // How many tokens of prompts are likely to take so long.
+  size_t PromptTokensIn(double seconds) const;
+
   const size_t chunk_tokens_;
   Duration step_time_{0};  // The usual time of a Forward of single tokens; 0: not known.
-  size_t prompt_tokens_;
   RowCosts costs_;
+  double prompt_token_seconds_ = 0.0;  // Of a token of a prompt beside single ones; 0: not known.
+  size_t num_with_prompts_ = 0;        // Forwards since the last one of single tokens alone.
 };
 
 }  // namespace cria

@@ -13,6 +13,8 @@ class RowCosts {
   static constexpr size_t kMaxRows = 64;
 
   void Learn(size_t rows, double seconds);
+  // Whether a Forward of just so many rows was learnt.
+  bool Knows(size_t rows) const { return rows <= kMaxRows && relative_[rows] > 0.0; }
   // Seconds; between two numbers of rows that are known, those on the line between them, and
   // behind the last one as many as there; no less than for fewer rows. 0: nothing is known of so
   // few rows.

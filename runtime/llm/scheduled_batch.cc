@@ -90,9 +90,12 @@ Status ScheduledBatch::Run(TokenModel& model) {
   return {};
 }
 
-bool ScheduledBatch::has_prompt() const {
-  return std::ranges::any_of(works_,
-                             [](const ScheduledWork* work) { return !work->is_decoding(); });
+size_t ScheduledBatch::num_prompt_tokens() const {
+  size_t count = 0;
+  for (const ScheduledWork* const work : works_) {
+    if (!work->is_decoding()) count += work->taken.num_tokens;
+  }
+  return count;
 }
 
 }  // namespace cria

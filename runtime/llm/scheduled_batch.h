@@ -69,8 +69,8 @@ class ScheduledBatch {
 
   std::span<ScheduledWork* const> works() const { return works_; }
   size_t num_tokens() const { return tokens_.size(); }
-  // Whether it has more than single tokens and drafts.
-  bool has_prompt() const;
+  // Those that are neither single tokens of sessions that are decoding nor drafts.
+  size_t num_prompt_tokens() const;
 
  private:
   std::vector<int32_t> tokens_;

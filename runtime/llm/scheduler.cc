@@ -261,7 +261,8 @@ void Scheduler::Lead(Lock& lock) {
     ++stats_.num_forwards;
     if (status) {
       stats_.num_tokens += batch_.num_tokens();
-      times_.Learn(batch_.num_tokens(), time, batch_.has_prompt(), rounds_.num_decoding > 0);
+      const size_t num_prompt_tokens = batch_.num_prompt_tokens();
+      times_.Learn(batch_.num_tokens() - num_prompt_tokens, num_prompt_tokens, time);
     }
     if (!status && batch_.works().size() > 1) {
       // Run again one by one, so that only the session whose tokens fail ends.
@@ -297,7 +298,12 @@ void Scheduler::TakeWorks() {
   }
   batch_.TakeSingles(first_work_, max_drafts());
   size_t room = chunk_tokens - batch_.num_tokens();
-  if (rounds_.num_decoding > 0) room = std::min(room, times_.prompt_tokens());
+  if (const size_t singles = batch_.num_tokens() - batch_.num_prompt_tokens(); singles > 0) {
+    room = std::min(room, times_.PromptTokensBeside(singles));
+  } else if (rounds_.num_decoding > 0) {
+    // Those that decode are late, and should not wait for long when they come.
+    room = std::min(room, std::max<size_t>(1, times_.PromptTokensBeside(rounds_.num_decoding)));
+  }
   for (ScheduledWork* work = first_work_; work != nullptr && room > 0; work = work->next) {
     if (work->is_single()) continue;
     const size_t count = std::min(

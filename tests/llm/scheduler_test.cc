@@ -199,10 +199,12 @@ TEST_F(SchedulerTest, PromptsAreReadInPartsWhileOthersGenerate) {
   }
   EXPECT_EQ(generated, Expected(Prompt(5, 1), generated.size()));
   EXPECT_GT(generated.size(), kTokensBefore + 40);
-  // Alone, the whole chunk of 128 would be read at once. The first part is a guess of 8 tokens;
-  // with the others, a Forward takes about three times as long as that of a single token.
+  // Alone, the whole chunk of 128 would be read at once. A Forward of a single token takes a
+  // millisecond, and three with four tokens of a prompt; a single token may come late. The first
+  // part is a guess of 8 tokens.
   EXPECT_LE(std::ranges::max(sizes), 9u);
-  EXPECT_EQ(std::ranges::count_if(sizes, [](size_t size) { return size > 6; }), 1);
+  EXPECT_GT(std::ranges::count_if(sizes, [](size_t size) { return size == 4 || size == 5; }), 40);
+  EXPECT_LT(std::ranges::count_if(sizes, [](size_t size) { return size > 5; }), 5);
 }
 
 TEST_F(SchedulerTest, OnlyTheSessionWhoseTokensFailEnds) {
