@@ -10,7 +10,7 @@
 namespace cria {
 
 // A loop over fewer numbers than this takes less time on one thread than sharing it takes.
-inline constexpr size_t kMinSharedElements = size_t{32} * 1024;
+inline constexpr size_t kMinSharedElements = size_t{2} * 1024;
 
 // A fixed set of threads for loops of some microseconds and more. One caller at a time, which may
 // be another thread for every loop.

@@ -10,7 +10,7 @@ namespace cria {
 
 // Threads take at least this many elements at once: taking a task costs as much as computing some
 // hundred elements.
-inline constexpr size_t kMinTaskElements = 4096;
+inline constexpr size_t kMinTaskElements = 1024;
 
 // Calls `task(row)` for every row; each call processes `elements` numbers.
 template <typename Task>
