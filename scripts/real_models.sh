@@ -16,7 +16,8 @@ command_real_models() {  # [--llama-cpp] [ARGUMENTS]
     *) die "fetching the models failed (see above)" ;;
   esac
   configure_and_build release cria cria-serve cria-convert >&2
-  [ ! -x "$llama_cpp/llama-bench" ] || set -- --llama-bench "$llama_cpp/llama-bench" "$@"
+  [ ! -x "$llama_cpp/llama-bench" ] ||
+    set -- --llama-bench "$llama_cpp/llama-bench" --llama-server "$llama_cpp/llama-server" "$@"
   inside "$root/tests/real_models/real_models.py" --cria "$programs/cria" --cria-serve "$programs/cria-serve" \
     --cria-convert "$programs/cria-convert" "$@"
 }

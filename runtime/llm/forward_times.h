@@ -33,7 +33,7 @@ class ForwardTimes {
   const size_t chunk_tokens_;
   Duration step_time_{0};  // The usual time of a Forward of single tokens; 0: not known.
   RowCosts costs_;
-  double prompt_token_seconds_ = 0.0;  // Of a token of a prompt beside single ones; 0: not known.
+  double prompt_token_seconds_ = 0.0;  // What a prompt's token adds; 0: not known.
   size_t num_with_prompts_ = 0;        // Forwards since the last one of single tokens alone.
 };
 

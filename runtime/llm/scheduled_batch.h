@@ -69,7 +69,7 @@ class ScheduledBatch {
 
   std::span<ScheduledWork* const> works() const { return works_; }
   size_t num_tokens() const { return tokens_.size(); }
-  // Those that are neither single tokens of sessions that are decoding nor drafts.
+  // Tokens that are neither single ones of sessions that are decoding nor drafts.
   size_t num_prompt_tokens() const;
 
  private:

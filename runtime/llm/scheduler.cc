@@ -301,7 +301,7 @@ void Scheduler::TakeWorks() {
   if (const size_t singles = batch_.num_tokens() - batch_.num_prompt_tokens(); singles > 0) {
     room = std::min(room, times_.PromptTokensBeside(singles));
   } else if (rounds_.num_decoding > 0) {
-    // Those that decode are late, and should not wait for long when they come.
+    // Sessions that decode are late, and should not wait for long when they come.
     room = std::min(room, std::max<size_t>(1, times_.PromptTokensBeside(rounds_.num_decoding)));
   }
   for (ScheduledWork* work = first_work_; work != nullptr && room > 0; work = work->next) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks Cria with the models of fetch.py: tokens, greedy texts, what each format loses, calls of tools, and the speed
-beside llama.cpp. Prints tables in Markdown. Exits with 77 if the models are not there.
+beside llama.cpp, alone and for several clients of a server. Prints tables in Markdown. Exits with 77 if the models are not there.
 
 With --short, only codes that are kept are compared, in short texts, and nothing is timed.
 """
@@ -15,12 +15,13 @@ sys.dont_write_bytecode = True
 from divergence import FORMATS, check_divergence
 from fetch import MODELS, SKIPPED
 from programs import Failure, Programs, expect
-from speed import check_speed
+from speed import check_load, check_speed
 from tokens import check_greedy, check_tokens
 from tools import check_tools
 
 SMOLLM2, QWEN = (model[0] for model in MODELS)
-PARTS = ("tokens", "divergence", "tools", "speed")
+PARTS = ("tokens", "divergence", "tools", "speed", "load")
+TIMED_PARTS = ("speed", "load")
 
 
 def main():
@@ -39,13 +40,14 @@ def main():
     parser.add_argument("--format", action="append", choices=list(FORMATS), help="of what formats lose: measure these; "
                         "may be repeated [all for the smaller model, those that take no minutes for the larger one]")
     parser.add_argument("--llama-bench", help="llama.cpp's program, to compare speeds with")
+    parser.add_argument("--llama-server", help="llama.cpp's program, to compare answers for several clients with")
     parser.add_argument("--pairs", type=int, default=5, help="how often each speed is measured [%(default)s]")
     arguments = parser.parse_args()
     paths = {name: os.path.join(arguments.models, name) for name in (SMOLLM2, QWEN)}
     if missing := [path for path in paths.values() if not os.path.exists(path)]:
         print(f"skipped: real_models: there is no {missing[0]}; './dev real-models' fetches it")
         return SKIPPED
-    parts = arguments.only or [part for part in PARTS if part != "speed" or not arguments.short]
+    parts = arguments.only or [part for part in PARTS if part not in TIMED_PARTS or not arguments.short]
     chosen = [name for name in paths if not arguments.model or name.startswith(tuple(arguments.model))]
     try:
         expect(chosen, "no model has a name that begins so")
@@ -71,6 +73,8 @@ def check(programs, name, gguf, parts, arguments):
         check_tools(programs, kept)
     if "speed" in parts:
         check_speed(programs, kept, gguf, arguments)
+    if "load" in parts:
+        check_load(programs, kept, gguf, arguments)
     os.remove(kept)
 
 

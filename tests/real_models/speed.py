@@ -3,8 +3,10 @@
 import os
 import sys
 
-sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "bench", "llama_cpp"))
+TESTS_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+sys.path += [os.path.join(TESTS_FOLDER, "bench", "llama_cpp"), os.path.join(TESTS_FOLDER, "server", "load")]
 # pylint: disable=wrong-import-position
+from beside_llama_server import compare_servers
 from compare import print_comparison, run
 
 # Tokens of the prompt, and of the answer.
@@ -26,3 +28,11 @@ def check_speed(programs, model, gguf, arguments):
             for name, command in commands.items():
                 speeds[name] += run(command)
         print_comparison(f"prompt of {prompt}" if prompt else f"answer of {answer}", speeds)
+
+
+def check_load(programs, model, gguf, arguments):
+    if not arguments.llama_server:
+        print("load: not compared, because there is no llama-server; './dev real-models --llama-cpp' fetches it")
+        return
+    compare_servers({"cria-serve": (programs.serve_path, model), "llama-server": (arguments.llama_server, gguf)},
+                    rounds=arguments.pairs)

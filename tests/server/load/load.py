@@ -104,11 +104,14 @@ class Client:
             event = json.loads(data)
             if "error" in event:
                 raise Refused(500, json.dumps(event).encode())
+            self.take_event(event)
             for choice in event["choices"]:
                 content = choice["delta"].get("content")
-                if content and self.first_token_seconds is None:
+                if not content:
+                    continue
+                if self.first_token_seconds is None:
                     self.first_token_seconds = time.monotonic() - begin
-                text += content or ""
+                text += content
             events += 1
             if leave_after is not None and events >= leave_after:
                 return None
@@ -117,6 +120,9 @@ class Client:
         if not is_done:
             raise Refused(0, b"the stream ends without [DONE]")
         return text
+
+    def take_event(self, event):
+        """Is given each event of an answer when it arrives."""
 
     async def send_half(self):
         reader, writer = await self.connect()
