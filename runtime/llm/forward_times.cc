@@ -10,9 +10,9 @@ namespace {
 constexpr double kStretch = 3.0;
 constexpr size_t kFirstPromptTokens = 8;
 // How much of the difference from what was expected goes into the time of a prompt's token.
-constexpr double kShare = 0.25;
+constexpr double kLearntShare = 0.25;
 // A single Forward that was interrupted counts at most as one that took twice as long.
-constexpr double kMaxSurprise = 2.0;
+constexpr double kMaxDifference = 2.0;
 // The time of the single tokens alone is measured again after so many Forwards with prompts.
 constexpr size_t kMaxWithPrompts = 256;
 
@@ -52,8 +52,8 @@ void ForwardTimes::Learn(size_t num_singles, size_t num_prompt_tokens, Duration 
     return;
   }
   const double surprise =
-      std::clamp(seconds / prompt_token_seconds_, 1.0 / kMaxSurprise, kMaxSurprise) - 1.0;
-  prompt_token_seconds_ *= 1.0 + kShare * surprise;
+      std::clamp(seconds / prompt_token_seconds_, 1.0 / kMaxDifference, kMaxDifference) - 1.0;
+  prompt_token_seconds_ *= 1.0 + kLearntShare * surprise;
 }
 
 ForwardTimes::Duration ForwardTimes::Patience(bool has_prompt) const {
