@@ -41,7 +41,7 @@ package_for() {  # ARCHITECTURE
 
 # Makes Python wheels for 64-bit processors, and the source distribution.
 package_python() {
-  local architecture folder usr=/usr how=here architectures=(arm64) source
+  local architecture folder usr=/usr how=python3 architectures=(arm64) source emulated_python
   [ "$(uname -m)" != x86_64 ] || architectures=(amd64 arm64)
   source=$root/build/packages/cria-$(project_version).tar.gz
   rm -f build/packages/cria-*.whl "$source"
@@ -49,9 +49,15 @@ package_python() {
     folder=$root/build/package-$architecture
     set_up "package-$architecture"
     configure_and_build "package-$architecture" cria_shared
-    if [ "$architecture" != amd64 ]; then usr=$CRIA_SYSROOT/usr how=; fi
+    if [ "$architecture" != amd64 ]; then
+      usr=$CRIA_SYSROOT/usr
+    fi
+    if [ "$architecture" = arm64 ] && [ "$(uname -m)" = x86_64 ]; then
+      ensure_python arm64
+      how="qemu-$(emulator_of arm64) -L $emulated_python $emulated_python/usr/bin/python3"
+    fi
     inside "$root/platforms/archive/make_wheel.sh" "$architecture" "$folder" "$usr" "$root/build/packages"
-    inside "$root/tests/python/try_wheel.sh" "$(wheel_for "$architecture")" "$demo_model" $how
+    inside "$root/tests/python/try_wheel.sh" "$(wheel_for "$architecture")" "$demo_model" "$how"
   done
   inside "$root/platforms/archive/make_wheel.sh" source "$root/build/packages"
   [ "${#architectures[@]}" = 1 ] ||

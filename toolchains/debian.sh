@@ -239,6 +239,21 @@ emulates_in_namespaces() {
     mount -t binfmt_misc binfmt_misc /proc/sys/fs/binfmt_misc 2>&1)
 }
 
+# Its programs run by an emulator that looks for every path here first.
+fill_python() {  # FOLDER
+  run_mmdebstrap --variant=extract --architectures="$python_architecture" "$without_updates" \
+    --include=python3,libstdc++6 --dpkgopt='path-exclude=/usr/share/*' "$suite" "$1" || return
+  as_root find "$1" -mindepth 1 -maxdepth 1 ! -name usr -exec rm -rf {} + && as_root ln -s usr/lib "$1/lib"
+}
+
+# Makes a tree with Python for another architecture, to try wheels with, unless it exists; sets $emulated_python.
+ensure_python() {  # ARCHITECTURE
+  python_architecture=$1
+  need_mmdebstrap mmdebstrap
+  emulated_python=$cache/python-$suite-$1
+  make_in_cache "$emulated_python" "a tree with Python for $1 (a minute)" fill_python
+}
+
 # The scripts of the packages run on this machine with the tree as their root, so that they cannot write
 # anything else.
 fill_device() {  # FOLDER

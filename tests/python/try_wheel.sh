@@ -1,20 +1,21 @@
 #!/usr/bin/env bash
-# try_wheel.sh WHEEL MODEL [RUNNER]: unpacks a wheel and asks its library about MODEL, on the machine at hand if RUNNER is
-# "here". Otherwise, it only checks that the libraries are complete, and that the wheel's tag is that of its libraries.
+# try_wheel.sh WHEEL MODEL PYTHON: unpacks a wheel, checks that its libraries are complete and that its tag is theirs, and
+# asks MODEL by the command PYTHON, which may have an emulator before it.
 # try_wheel.sh SOURCE_DISTRIBUTION MODEL LIBRARY: makes a wheel without a library of it, and tries that with LIBRARY.
 set -euo pipefail
-package=$1 model=$2 how=${3:-}
+package=$1 model=$2 how=$3
 max_bytes=2400000  # Of a wheel; change it only on purpose.
 name=$(basename "$package")
 fail() { echo "$name: failed: $*"; exit 1; }
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
+python=(python3)
 # Answers with nothing of the environment but the modules and, if it is given, the library.
 ask() {  # FOLDER [VARIABLE]
   local answer
   # shellcheck disable=SC2016
-  answer=$(env -i PATH=/usr/bin:/bin PYTHONPATH="$1" "${@:2}" python3 -c 'import sys, cria
+  answer=$(env -i PATH=/usr/bin:/bin PYTHONPATH="$1" "${@:2}" "${python[@]}" -c 'import sys, cria
 with cria.Model(sys.argv[1]) as model:
     print(model.chat([{"role": "user", "content": "Hello! Who are you?"}], temperature=0).read())
     for line in open("/proc/self/maps"):
@@ -62,9 +63,8 @@ for file in LICENSE THIRD_PARTY_NOTICES.md; do
   [ -s "$(echo "$scratch"/installed/cria-*.dist-info/licenses/"$file")" ] || fail "it has no $file"
 done
 [ -e "$scratch/installed/cria/py.typed" ] || fail "it has no py.typed"
-if [ "$how" = here ]; then
-  ask "$scratch/installed"
-  while read -r loaded; do
-    [[ $loaded == "$libraries"/* ]] || fail "it loaded $loaded"
-  done <"$scratch/loaded"
-fi
+read -ra python <<<"$how"
+ask "$scratch/installed"
+while read -r loaded; do
+  [[ $loaded == "$libraries"/* ]] || fail "it loaded $loaded"
+done <"$scratch/loaded"
