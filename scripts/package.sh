@@ -49,9 +49,7 @@ package_python() {
     folder=$root/build/package-$architecture
     set_up "package-$architecture"
     configure_and_build "package-$architecture" cria_shared
-    if [ "$architecture" != amd64 ]; then
-      usr=$CRIA_SYSROOT/usr
-    fi
+    [ "$architecture" = amd64 ] || usr=$CRIA_SYSROOT/usr
     if [ "$architecture" = arm64 ] && [ "$(uname -m)" = x86_64 ]; then
       ensure_python arm64
       how="qemu-$(emulator_of arm64) -L $emulated_python $emulated_python/usr/bin/python3"
