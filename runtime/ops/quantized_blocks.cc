@@ -1,8 +1,6 @@
 #include "ops/quantized_blocks.h"
 
 #include <algorithm>
-#include <cstring>
-#include <limits>
 
 #include "ops/simd_targets.h"
 
@@ -17,38 +15,65 @@ namespace cria::ops::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-using F32 = hn::CappedTag<float, kActivationBlock / 2>;
+using F32 = hn::CappedTag<float, 8>;
 using I32 = hn::RebindToSigned<F32>;
 constexpr size_t kLanes = hn::MaxLanes(F32());
 constexpr size_t kVectors = kActivationBlock / kLanes;
+constexpr int32_t kInfinityBits = 0x7f800000;
 
-// Quantizes a whole block, and writes the sums of the int8 of its halves.
-void QuantizeBlock(const float* values, int8_t* output, float& scale, int32_t (&half_sums)[2]) {
-  constexpr float kHighest = 127.0f;
-  // The factor of a smaller block would overflow.
-  constexpr float kMinMagnitude = 1e-35f;
-  constexpr int32_t kInfinityBits = 0x7f800000;
-  const F32 d;
+// Blocks that take each step together, because a step of one block waits for that before it.
+constexpr size_t kTogether = 8;
+using BlocksF32 = hn::CappedTag<float, kTogether>;
+using BlocksI32 = hn::RebindToSigned<BlocksF32>;
+
+struct BlockGroup {
+  alignas(32) int32_t largest_bits[kTogether] = {};
+  alignas(32) float scales[kTogether];
+  alignas(32) float factors[kTogether];
+  alignas(32) int32_t half_sums[2][kTogether];
+};
+
+// The bits of a block's largest magnitude. As integers, the bits of magnitudes have the same order;
+// infinity and NaN are the largest.
+HWY_INLINE int32_t LargestBits(const float* values) {
   const I32 di32;
-  const hn::Rebind<int8_t, F32> di8;
-  // As integers, the bits of magnitudes have the same order; infinity and NaN are the largest.
   auto largest = hn::Zero(di32);
   HWY_UNROLL(8)
   for (size_t v = 0; v < kVectors; ++v) {
-    const auto magnitudes = hn::Abs(hn::LoadU(d, values + v * kLanes));
+    const auto magnitudes = hn::Abs(hn::LoadU(F32(), values + v * kLanes));
     largest = hn::Max(largest, hn::BitCast(di32, magnitudes));
   }
-  const int32_t bits = hn::ReduceMax(di32, largest);
-  float magnitude;
-  std::memcpy(&magnitude, &bits, sizeof(magnitude));
-  if (bits >= kInfinityBits || magnitude < kMinMagnitude) {
-    scale = bits >= kInfinityBits ? std::numeric_limits<float>::quiet_NaN() : 0.0f;
-    std::fill_n(output, kActivationBlock, int8_t{0});
-    half_sums[0] = half_sums[1] = 0;
-    return;
+  return hn::ReduceMax(di32, largest);
+}
+
+// Makes scales, and what values are multiplied by, of the largest magnitudes.
+HWY_INLINE void MakeScales(BlockGroup& group) {
+  constexpr float kHighest = 127.0f;
+  // The factor of a smaller block would overflow.
+  constexpr float kMinMagnitude = 1e-35f;
+  const BlocksF32 d;
+  HWY_UNROLL(2)
+  for (size_t i = 0; i < kTogether; i += hn::Lanes(d)) {
+    const auto bits = hn::Load(BlocksI32(), group.largest_bits + i);
+    const auto magnitudes = hn::BitCast(d, bits);
+    const auto highest = hn::Set(d, kHighest);
+    // Infinity and NaN compare as large.
+    const auto is_small = hn::Lt(bits, hn::BitCast(BlocksI32(), hn::Set(d, kMinMagnitude)));
+    const auto is_finite = hn::Lt(bits, hn::Set(BlocksI32(), kInfinityBits));
+    const auto scales =
+        hn::IfThenElse(hn::RebindMask(d, is_finite), hn::Div(magnitudes, highest), hn::NaN(d));
+    hn::Store(hn::IfThenZeroElse(hn::RebindMask(d, is_small), scales), d, group.scales + i);
+    hn::Store(hn::IfThenZeroElse(hn::RebindMask(d, is_small), hn::Div(highest, magnitudes)), d,
+              group.factors + i);
   }
-  scale = magnitude / kHighest;
-  const auto factor = hn::Set(d, kHighest / magnitude);
+}
+
+// Writes the int8 of block b of the group, whose values are finite, and the sums of its halves.
+HWY_INLINE void RoundBlock(const float* values, BlockGroup& group, size_t b, int8_t* output) {
+  const F32 d;
+  const I32 di32;
+  const hn::Rebind<int8_t, F32> di8;
+  const auto factors = hn::Set(d, group.factors[b]);
   const auto rounder = hn::Set(d, kRounder);
   const auto bias = hn::Set(di32, kRounderBits);
   HWY_UNROLL(2)
@@ -57,38 +82,90 @@ void QuantizeBlock(const float* values, int8_t* output, float& scale, int32_t (&
     HWY_UNROLL(4)
     for (size_t i = 0; i < kVectors / 2; ++i) {
       const size_t v = half * kVectors / 2 + i;
-      const auto rounded = hn::MulAdd(hn::LoadU(d, values + v * kLanes), factor, rounder);
+      const auto rounded = hn::MulAdd(hn::LoadU(d, values + v * kLanes), factors, rounder);
       const auto steps = hn::Sub(hn::BitCast(di32, rounded), bias);
       sum = hn::Add(sum, steps);
       hn::StoreU(hn::DemoteTo(di8, steps), di8, output + v * kLanes);
     }
-    half_sums[half] = hn::ReduceSum(di32, sum);
+    group.half_sums[half][b] = hn::ReduceSum(di32, sum);
   }
 }
 
-int32_t BlockOffset(int32_t sum) { return (HWY_TARGET == HWY_AVX2 ? -8 : -128) * sum; }
+// Quantizes up to kTogether whole blocks.
+void QuantizeGroup(const float* values, size_t num_blocks, int8_t* output, BlockGroup& group) {
+  for (size_t b = 0; b < num_blocks; ++b) {
+    group.largest_bits[b] = LargestBits(values + b * kActivationBlock);
+  }
+  MakeScales(group);
+  for (size_t b = 0; b < num_blocks; ++b) {
+    int8_t* const codes = output + b * kActivationBlock;
+    if (group.largest_bits[b] < kInfinityBits) {
+      RoundBlock(values + b * kActivationBlock, group, b, codes);
+    } else {
+      std::fill_n(codes, kActivationBlock, int8_t{0});
+      group.half_sums[0][b] = group.half_sums[1][b] = 0;
+    }
+  }
+}
+
+// Sums are multiplied by eight with AVX2, and otherwise by 128.
+constexpr int kOffsetBits = HWY_TARGET == HWY_AVX2 ? 3 : 7;
+
+int32_t BlockOffset(int32_t sum) { return -(sum * (1 << kOffsetBits)); }
+
+// Where the numbers of a row's blocks are, beside its int8.
+struct BlockNumbers {
+  float* scales;
+  int32_t* offsets;
+  float* sums;
+  float* half_sums;
+};
+
+// Stores the numbers of `count` blocks of a group as those of blocks from `first` on.
+HWY_INLINE void StoreNumbers(const BlockGroup& group, size_t count, size_t first,
+                             const BlockNumbers& numbers) {
+  const BlocksF32 d;
+  const BlocksI32 di32;
+  HWY_UNROLL(2)
+  for (size_t i = 0; i < kTogether; i += hn::Lanes(d)) {
+    if (i >= count) break;
+    const size_t left = count - i;
+    const auto scales = hn::Load(d, group.scales + i);
+    const auto first_sums = hn::Load(di32, group.half_sums[0] + i);
+    const auto second_sums = hn::Load(di32, group.half_sums[1] + i);
+    const auto sums = hn::Add(first_sums, second_sums);
+    hn::StoreN(scales, d, numbers.scales + first + i, left);
+    hn::StoreN(hn::Neg(hn::ShiftLeft<kOffsetBits>(sums)), di32, numbers.offsets + first + i, left);
+    hn::StoreN(hn::Mul(scales, hn::ConvertTo(d, sums)), d, numbers.sums + first + i, left);
+    alignas(32) float half_sums[2 * kTogether];
+    hn::StoreInterleaved2(hn::Mul(scales, hn::ConvertTo(d, first_sums)),
+                          hn::Mul(scales, hn::ConvertTo(d, second_sums)), d, half_sums);
+    std::copy_n(half_sums, 2 * std::min(left, hn::Lanes(d)), numbers.half_sums + 2 * (first + i));
+  }
+}
 
 void QuantizeBlocks(const float* row, size_t size, size_t padded_size, int8_t* output) {
   const size_t num_blocks = QuantizedBlocks::Blocks(padded_size);
   auto* const scales = reinterpret_cast<float*>(output + num_blocks * kActivationBlock);
   auto* const offsets = reinterpret_cast<int32_t*>(scales + num_blocks);
   auto* const sums = reinterpret_cast<float*>(offsets + num_blocks);
-  auto* const half_sums = sums + num_blocks;
-  for (size_t b = 0; b < num_blocks; ++b) {
-    const size_t first = b * kActivationBlock;
-    const float* values = row + first;
-    float padded[kActivationBlock];
-    if (size < first + kActivationBlock) {
-      std::fill_n(padded, kActivationBlock, 0.0f);
-      if (first < size) std::copy_n(values, size - first, padded);
-      values = padded;
+  const BlockNumbers numbers = {scales, offsets, sums, sums + num_blocks};
+  for (size_t first = 0; first < num_blocks;) {
+    const size_t begin = first * kActivationBlock;
+    const size_t whole = size > begin ? (size - begin) / kActivationBlock : 0;
+    BlockGroup group;
+    size_t count = std::min({kTogether, num_blocks - first, whole});
+    if (count > 0) {
+      QuantizeGroup(row + begin, count, output + begin, group);
+    } else {
+      // The row ends in this block, or before it.
+      float padded[kActivationBlock] = {};
+      if (begin < size) std::copy(row + begin, row + size, padded);
+      count = 1;
+      QuantizeGroup(padded, count, output + begin, group);
     }
-    int32_t steps[2];
-    QuantizeBlock(values, output + first, scales[b], steps);
-    offsets[b] = BlockOffset(steps[0] + steps[1]);
-    sums[b] = scales[b] * static_cast<float>(steps[0] + steps[1]);
-    half_sums[2 * b] = scales[b] * static_cast<float>(steps[0]);
-    half_sums[2 * b + 1] = scales[b] * static_cast<float>(steps[1]);
+    StoreNumbers(group, count, first, numbers);
+    first += count;
   }
 }
 
