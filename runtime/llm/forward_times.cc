@@ -39,10 +39,15 @@ void ForwardTimes::Learn(size_t num_singles, size_t num_prompt_tokens, Duration 
     num_singles = 1;
     if (--num_prompt_tokens == 0) return;
   }
-  // The end of a prompt can be so short that a token of it takes much longer.
-  if (2 * num_prompt_tokens < PromptTokensBeside(num_singles)) return;
   const double alone = costs_.Seconds(KnownRows(num_singles));
   if (alone == 0.0) return;
+  if (Seconds(time) < alone) {
+    // The single tokens alone were measured while the machine was slow.
+    costs_.Learn(KnownRows(num_singles), Seconds(time));
+    return;
+  }
+  // The end of a prompt can be so short that a token of it takes much longer.
+  if (2 * num_prompt_tokens < PromptTokensBeside(num_singles)) return;
   // A token more takes at least a part of what each takes.
   const auto num_tokens = static_cast<double>(num_singles + num_prompt_tokens);
   const double seconds = std::max((Seconds(time) - alone) / static_cast<double>(num_prompt_tokens),

@@ -76,6 +76,17 @@ TEST(ForwardTimesTest, SingleTokensAreMeasuredAgainIfThereAreAlwaysPrompts) {
   EXPECT_EQ(times.PromptTokensBeside(1), 20u);
 }
 
+TEST(ForwardTimesTest, AMeasurementOnASlowMachineIsForgottenByShorterForwardsWithPrompts) {
+  ForwardTimes times(128);
+  times.Learn(1, 0, milliseconds(10));
+  times.Learn(1, 8, milliseconds(18));
+  times.Learn(8, 0, milliseconds(1000));
+  EXPECT_EQ(times.PromptTokensBeside(8), 128u);
+  for (int i = 0; i < 100; ++i) times.Learn(8, 32, milliseconds(40));
+  EXPECT_LT(times.costs().Seconds(8), 0.045);
+  EXPECT_LE(times.PromptTokensBeside(8), 90u);
+}
+
 TEST(ForwardTimesTest, MoreSingleTokensThanHaveTimesAreKnownTogether) {
   ForwardTimes times(128);
   EXPECT_EQ(times.PromptTokensBeside(100), 0u);
