@@ -121,6 +121,16 @@ struct BlockNumbers {
   float* half_sums;
 };
 
+template <class D>
+HWY_INLINE void StoreUpTo(size_t count, hn::Vec<D> numbers, D d, hn::TFromD<D>* to) {
+  // Some processors take long to store a part of a vector.
+  if (count >= hn::Lanes(d)) {
+    hn::StoreU(numbers, d, to);
+  } else {
+    hn::StoreN(numbers, d, to, count);
+  }
+}
+
 // Stores the numbers of `count` blocks of a group as those of blocks from `first` on.
 HWY_INLINE void StoreNumbers(const BlockGroup& group, size_t count, size_t first,
                              const BlockNumbers& numbers) {
@@ -134,9 +144,9 @@ HWY_INLINE void StoreNumbers(const BlockGroup& group, size_t count, size_t first
     const auto first_sums = hn::Load(di32, group.half_sums[0] + i);
     const auto second_sums = hn::Load(di32, group.half_sums[1] + i);
     const auto sums = hn::Add(first_sums, second_sums);
-    hn::StoreN(scales, d, numbers.scales + first + i, left);
-    hn::StoreN(hn::Neg(hn::ShiftLeft<kOffsetBits>(sums)), di32, numbers.offsets + first + i, left);
-    hn::StoreN(hn::Mul(scales, hn::ConvertTo(d, sums)), d, numbers.sums + first + i, left);
+    StoreUpTo(left, scales, d, numbers.scales + first + i);
+    StoreUpTo(left, hn::Neg(hn::ShiftLeft<kOffsetBits>(sums)), di32, numbers.offsets + first + i);
+    StoreUpTo(left, hn::Mul(scales, hn::ConvertTo(d, sums)), d, numbers.sums + first + i);
     alignas(32) float half_sums[2 * kTogether];
     hn::StoreInterleaved2(hn::Mul(scales, hn::ConvertTo(d, first_sums)),
                           hn::Mul(scales, hn::ConvertTo(d, second_sums)), d, half_sums);
