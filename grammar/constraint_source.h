@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -22,6 +23,10 @@ struct ConstraintSource {
   ConstraintKind kind = ConstraintKind::kJson;
   std::string_view text;  // Empty for kJson and kJsonObject.
 };
+
+// The most memory that ReadConstraint takes besides that of the expressions: for the values of a
+// schema, its index, the alternatives under way, and one pattern; or for the rules of a grammar.
+inline constexpr size_t kMaxReadingBytes = size_t{8} << 20;
 
 Result<Node> ReadConstraint(Expressions& expressions, const ConstraintSource& source);
 

@@ -18,6 +18,9 @@ namespace {
 // How many schemas that contain themselves without end are left out.
 constexpr int kMaxExcluded = 16;
 
+// The values of a schema, and what is made of its constants: a part of kMaxReadingBytes.
+constexpr size_t kMaxValueBytes = size_t{3} << 20;
+
 constexpr const char* kTooLarge =
     "the schema is too large: it must have at most 256 KiB, and some thousand names";
 
@@ -35,7 +38,7 @@ Result<Node> ReadJsonSchema(Expressions& expressions, std::string_view json) {
   if (ValidUtf8Prefix(json) < json.size()) {
     return Fail(ErrorCode::kUsage, "the schema is not UTF-8");
   }
-  jinja::Context context({.steps = 4'000'000, .memory_bytes = size_t{16} << 20}, NoTime);
+  jinja::Context context({.steps = 4'000'000, .memory_bytes = kMaxValueBytes}, NoTime);
   context.set_code(ErrorCode::kUsage);
   const Result<jinja::Value> root = jinja::ReadJson(context, json, jinja::JsonNumbers::kExact);
   if (context.failed()) return Fail(ErrorCode::kOutOfRange, kTooLarge);
@@ -52,8 +55,8 @@ Result<Node> ReadJsonSchema(Expressions& expressions, std::string_view json) {
     node = translator.Translate(std::array{Term{*root}});
   }
   CRIA_RETURN_IF_ERROR(expressions.status());
-  if (report.failed()) return std::unexpected(report.error());
   if (context.failed()) return Fail(ErrorCode::kOutOfRange, kTooLarge);
+  if (report.failed()) return std::unexpected(report.error());
   if (node == Expressions::kNothing) {
     translator.scalars().FailBeyondDigits();
     if (report.failed()) return std::unexpected(report.error());

@@ -34,10 +34,13 @@ Matcher::Matcher(std::span<std::byte> memory, const TokenTable& tokens)
 
 Status Matcher::Compile(const ConstraintSource& source) { return Compile(source, ReadConstraint); }
 
+bool Matcher::IsSame(const ConstraintSource& source, Reader reader) const {
+  return source_ && source_->kind == source.kind && source_->text == source.text &&
+         reader_ == reader;
+}
+
 Status Matcher::Compile(const ConstraintSource& source, Reader reader) {
-  const bool is_same =
-      source_ && source_->kind == source.kind && source_->text == source.text && reader_ == reader;
-  if (!is_same) {
+  if (!IsSame(source, reader)) {
     source_.reset();
     CRIA_RETURN_IF_ERROR(CompileAnew(source, reader));
   }

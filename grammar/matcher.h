@@ -43,6 +43,8 @@ class Matcher {
   Status Compile(const ConstraintSource& source);
   using Reader = Result<Node> (*)(Expressions& expressions, const ConstraintSource& source);
   Status Compile(const ConstraintSource& source, Reader reader);
+  // Whether Compile has nothing to read.
+  bool Has(const ConstraintSource& source) const { return IsSame(source, ReadConstraint); }
   // At the beginning of a text again.
   void Restart();
 
@@ -61,6 +63,7 @@ class Matcher {
   bool IsComplete() const { return source_ && automaton_.IsComplete(path_[position_]); }
 
  private:
+  bool IsSame(const ConstraintSource& source, Reader reader) const;
   Status CompileAnew(const ConstraintSource& source, Reader reader);
 
   const TokenTable& tokens_;

@@ -13,12 +13,14 @@ namespace cria::grammar {
 namespace {
 
 // All classes of a pattern together. A property such as \p{L} has about 650 ranges.
-constexpr size_t kMaxPatternRanges = 1 << 18;
+constexpr size_t kMaxPatternRanges = 1 << 16;
 
 // Reads a pattern by recursive descent.
 class PatternParser {
  public:
   explicit PatternParser(std::string_view pattern) : cursor_(pattern), characters_(cursor_) {
+    // A byte makes one item at most, but for an empty text, and the choice around all.
+    tree_.items.reserve(pattern.size() + 3);
     tree_.items.emplace_back();
   }
 

@@ -129,7 +129,7 @@ bool SchemaCases::AddAlternative(Case& target, const Item& item, size_t index) {
                        : item.keyword == Keyword::kPrefixItems ? ListOf(item).size()
                                                                : 0;
   if (index >= parts) return false;
-  target.items.push_back(item);
+  AddItem(target.items, item);
   target.items.back().part = static_cast<uint32_t>(index);
   return true;
 }
@@ -193,7 +193,7 @@ bool SchemaCases::AddAlternativeOfIf(Case& target, const Item& item, size_t inde
 bool SchemaCases::AddAlternativeOfEnum(Case& target, const Item& item, size_t index) {
   if (index == 0) {
     target.types &= static_cast<Types>(~(kArrayType | kObjectType));
-    target.items.push_back(item);
+    AddItem(target.items, item);
     return true;
   }
   for (const Value& value : ListOf(item)) {

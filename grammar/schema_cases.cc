@@ -24,6 +24,11 @@ bool IsInside(const Case& open, const Dict* schema, bool is_negated, uint32_t pa
   return false;
 }
 
+size_t BytesOf(const Case& open) {
+  return (open.items.capacity() + open.branches.capacity()) * sizeof(Item) +
+         open.schemas.capacity() * sizeof(Case::SeenSchema);
+}
+
 }  // namespace
 
 Item KeywordOf(const Item& schema, Keyword keyword, size_t index) {
@@ -60,9 +65,17 @@ bool SchemaCases::Expand(const Case& open, uint32_t depth, CaseVisitor& visitor)
     Case next = open;
     next.branches.pop_back();
     if (!AddAlternative(next, item, i)) return true;
+    const HeldBytes held(report_, item.schema, BytesOf(next));
     if (!Expand(next, depth + 1, visitor)) return false;
   }
   return false;
+}
+
+void SchemaCases::AddItem(std::vector<Item>& items, const Item& item) {
+  if (items.size() >= kMaxItems) {
+    return report_.Fail(ErrorCode::kOutOfRange, item.schema, "has too many keywords at one place");
+  }
+  items.push_back(item);
 }
 
 void SchemaCases::AddSchema(Case& target, const Value& schema, bool is_negated, const Item& from,
@@ -101,7 +114,7 @@ void SchemaCases::AddSchema(Case& target, const Value& schema, bool is_negated, 
   item.order += index * item.order_size;
   target.schemas.push_back({schema.dict, is_negated, from.parent, depth});
   if (is_negated) {
-    target.branches.push_back(item);
+    AddItem(target.branches, item);
   } else {
     AddKeywords(target, item);
   }
@@ -172,7 +185,7 @@ void SchemaCases::AddKeyword(Case& target, const Item& item) {
       }
       if (item.is_negated) break;
       for (uint32_t i = 0; i < item.value.dict->entries.size(); ++i) {
-        target.branches.push_back(item);
+        AddItem(target.branches, item);
         target.branches.back().part = i;
       }
       return;
@@ -183,13 +196,13 @@ void SchemaCases::AddKeyword(Case& target, const Item& item) {
     case Keyword::kPrefixItems:
     case Keyword::kContains:
       if (item.is_negated) break;
-      target.items.push_back(item);
+      AddItem(target.items, item);
       return;
     default:
-      target.items.push_back(item);
+      AddItem(target.items, item);
       return;
   }
-  target.branches.push_back(item);
+  AddItem(target.branches, item);
 }
 
 void SchemaCases::AddReference(Case& target, const Item& item) {
@@ -236,7 +249,7 @@ void SchemaCases::AddConstant(Case& target, const Item& item, const Value& value
     Item constant = item;
     constant.keyword = Keyword::kConst;
     constant.value = value;
-    target.items.push_back(constant);
+    AddItem(target.items, constant);
   }
 }
 
@@ -249,9 +262,9 @@ void SchemaCases::AddEnum(Case& target, const Item& item) {
   if (item.is_negated) return;
   target.types &= types;
   if ((target.types & (kArrayType | kObjectType)) != 0) {
-    target.branches.push_back(item);
+    AddItem(target.branches, item);
   } else {
-    target.items.push_back(item);
+    AddItem(target.items, item);
   }
 }
 
@@ -262,7 +275,7 @@ void SchemaCases::AddHasProperty(Case& target, const Item& item, const Value& na
                         "demands a property whose name is not a string");
   }
   if (!is_negated && (target.types & kObjectType) == 0) return;
-  target.items.push_back(item);
+  AddItem(target.items, item);
   Item& added = target.items.back();
   added.keyword = Keyword::kHasProperty;
   added.is_negated = is_negated;
@@ -271,7 +284,7 @@ void SchemaCases::AddHasProperty(Case& target, const Item& item, const Value& na
 
 void SchemaCases::AddRequired(Case& target, const Item& item) {
   if (item.is_negated) {
-    target.branches.push_back(item);
+    AddItem(target.branches, item);
     return;
   }
   for (const Value& name : ListOf(item)) AddHasProperty(target, item, name, false);
@@ -280,6 +293,7 @@ void SchemaCases::AddRequired(Case& target, const Item& item) {
 Value SchemaCases::SchemaOfConstant(const Value& constant) {
   const void* key = constant.is(Kind::kDict) ? static_cast<const void*>(constant.dict)
                                              : static_cast<const void*>(constant.list);
+  report_.Charge(nullptr, 1 + constants_.size() / 256);
   for (const Constant& known : constants_) {
     if (known.value == key) return known.schema;
   }

@@ -102,6 +102,8 @@ class SchemaCases {
   // So that the stack suffices. Schemas of 100 levels are read.
   static constexpr uint32_t kMaxDepth = 200;
   static constexpr uint32_t kNoParent = UINT32_MAX;
+  // In each list of a case, which is copied for each alternative.
+  static constexpr size_t kMaxItems = 8192;
 
   struct Constant {
     const void* value;
@@ -109,6 +111,8 @@ class SchemaCases {
   };
 
   bool Expand(const Case& open, uint32_t depth, CaseVisitor& visitor);
+  // Adds one to a list of a case that has some or is not full.
+  void AddItem(std::vector<Item>& items, const Item& item);
   // Adds a schema that is part `index` of `count` parts of the keyword.
   void AddSchema(Case& target, const jinja::Value& schema, bool is_negated, const Item& from,
                  size_t index = 0, size_t count = 1);

@@ -58,7 +58,8 @@ std::string_view SchemaIndex::Bytes(const Value& value) {
 }
 
 void SchemaIndex::Walk(const Value& schema, Position position) {
-  if (!schema.is(Kind::kDict)) return;
+  if (!schema.is(Kind::kDict) || context_.failed()) return;
+  if (positions_.size() == kMaxSchemas) return context_.Fail("there are too many schemas");
   const Dict& dict = *schema.dict;
   position.schema = schema.dict;
   const Value* id = jinja::Find(dict.entries, "$id");
@@ -68,12 +69,13 @@ void SchemaIndex::Walk(const Value& schema, Position position) {
     // An anchor of the drafts until 7.
     anchors_.push_back({reference.substr(1), position.resource, &schema});
   } else if (id != nullptr && id->is(Kind::kString)) {
-    std::string uri = ResolveUri(resources_[position.resource].uri, reference);
+    const std::string_view uri =
+        jinja::Copy(context_, ResolveUri(resources_[position.resource].uri, reference));
     if (position.parent == kNone && &schema == &root_) {
-      resources_[0].uri = std::move(uri);
+      resources_[0].uri = uri;
     } else {
       position.resource = static_cast<uint32_t>(resources_.size());
-      resources_.push_back({std::move(uri), &schema});
+      resources_.push_back({uri, &schema});
     }
   }
   const auto self = static_cast<uint32_t>(positions_.size());

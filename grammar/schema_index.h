@@ -26,11 +26,15 @@ class SchemaIndex {
   // The value with this name; null if there is none.
   const jinja::Value* Member(const jinja::Dict& object, std::string_view name);
 
+  // Whether there was no memory for a value: then what is added to the context is not bounded.
+  bool is_full() const { return context_.failed(); }
+
   // The bytes of a value that is a string; empty for others.
   std::string_view Bytes(const jinja::Value& value);
 
  private:
   static constexpr uint32_t kNone = UINT32_MAX;
+  static constexpr size_t kMaxSchemas = 8192;
 
   // Each schema that is an object.
   struct Position {
@@ -44,7 +48,7 @@ class SchemaIndex {
   };
   // A part of the document with an identifier of its own: a base for references.
   struct Resource {
-    std::string uri;
+    std::string_view uri;
     const jinja::Value* root;
   };
   struct Anchor {

@@ -57,6 +57,12 @@ SchemaObjects::SchemaObjects(SchemaTranslator& translator, const Case& found)
     for (const Dict* source : sources_) AddTerms(*source, &property.name, matches, &property.terms);
     if (limits_names_ && !Matches(property.literal, names_)) property.is_forbidden = true;
   }
+  // Translate makes up to two copies.
+  size_t bytes = 0;
+  for (const Property& property : properties_) {
+    bytes += 3 * (sizeof(Property) + property.terms.capacity() * sizeof(Term));
+  }
+  held_.emplace(translator_.report(), sources_.empty() ? nullptr : sources_[0], bytes);
 }
 
 SchemaObjects::Property& SchemaObjects::PropertyOf(const Value& name) {

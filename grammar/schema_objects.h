@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include "grammar/schema_report.h"
 #include "grammar/schema_translator.h"
 
 namespace cria::grammar {
@@ -72,6 +74,7 @@ class SchemaObjects {
   uint32_t most_ = kUnbounded;
   const jinja::Dict* counted_in_ = nullptr;  // The schema with minProperties.
   bool needs_distinct_names_ = false;
+  std::optional<HeldBytes> held_;  // The properties, and copies of them.
 };
 
 }  // namespace cria::grammar

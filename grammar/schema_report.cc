@@ -24,11 +24,19 @@ void SchemaReport::Fail(const Error& error) {
 
 void SchemaReport::Charge(const jinja::Dict* schema, size_t steps) {
   steps_ += steps;
-  if (steps_ > kMaxSteps) {
-    Fail(ErrorCode::kOutOfRange, schema,
-         "is reached when the schema already has too many combinations of alternatives; fewer "
-         "branches of anyOf, oneOf and not, or a const property that differs in all of them, help");
-  }
+  if (index_.is_full()) Fail(ErrorCode::kOutOfRange, schema, "makes the schema too large");
+  if (steps_ > kMaxSteps) FailCombinations(schema);
+}
+
+void SchemaReport::Hold(const jinja::Dict* schema, size_t bytes) {
+  held_bytes_ += bytes;
+  if (held_bytes_ > kMaxHeldBytes) FailCombinations(schema);
+}
+
+void SchemaReport::FailCombinations(const jinja::Dict* schema) {
+  Fail(ErrorCode::kOutOfRange, schema,
+       "is reached when the schema already has too many combinations of alternatives; fewer "
+       "branches of anyOf, oneOf and not, or a const property that differs in all of them, help");
 }
 
 }  // namespace cria::grammar

@@ -128,6 +128,8 @@ Node SchemaTranslator::Translate(std::span<const Term> given) {
     if (std::none_of(terms.begin(), terms.end(), is_known)) terms.push_back(term);
   }
   if (terms.empty()) return text_.AnyValue();
+  report_.Charge(terms[0].schema.is(Kind::kDict) ? terms[0].schema.dict : nullptr,
+                 1 + known_.size() / 256);
   if (Find(excluded_, terms) < excluded_.size()) return Expressions::kNothing;
   const size_t self = Find(known_, terms);
   if (self < known_.size()) {
