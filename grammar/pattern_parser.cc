@@ -1,6 +1,9 @@
 #include "grammar/pattern_parser.h"
 
+#include <algorithm>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "core/format.h"
 #include "core/utf8.h"
@@ -12,8 +15,11 @@
 namespace cria::grammar {
 namespace {
 
-// All classes of a pattern together. A property such as \p{L} has about 650 ranges.
-constexpr size_t kMaxPatternRanges = 1 << 16;
+// All classes of a pattern together, for their time. A property such as \p{L} has about 650 ranges.
+constexpr size_t kMaxPatternRanges = 1 << 18;
+// Those that are kept, for their memory. A class of many ranges is kept once.
+constexpr size_t kMaxKeptRanges = 1 << 16;
+constexpr size_t kManyRanges = 64;
 
 // Reads a pattern by recursive descent.
 class PatternParser {
@@ -28,6 +34,8 @@ class PatternParser {
 
  private:
   uint32_t Add(PatternItem item);
+  // Where the tree has the ranges; kMaxKeptRanges if there is no room.
+  size_t Keep(std::span<const CodePointRange> ranges);
   uint32_t AddCharacters(size_t position, const CharacterSet& set);
   uint32_t AddAssertion(size_t position, PatternKind kind);
   // Makes `item` the last part of `whole`.
@@ -46,6 +54,8 @@ class PatternParser {
   PatternCharacters characters_;
   size_t depth_ = 0;
   PatternTree tree_;
+  size_t num_ranges_ = 0;
+  std::vector<size_t> kept_;  // Where those of many ranges begin.
 };
 
 uint32_t PatternParser::Add(PatternItem item) {
@@ -53,15 +63,36 @@ uint32_t PatternParser::Add(PatternItem item) {
   return static_cast<uint32_t>(tree_.items.size() - 1);
 }
 
+size_t PatternParser::Keep(std::span<const CodePointRange> ranges) {
+  const auto is_equal = [](const CodePointRange& a, const CodePointRange& b) {
+    return a.first == b.first && a.last == b.last;
+  };
+  const auto is_same = [&](size_t first) {
+    const auto kept = std::span(tree_.ranges).subspan(first);
+    return kept.size() >= ranges.size() &&
+           std::ranges::equal(kept.first(ranges.size()), ranges, is_equal);
+  };
+  const bool has_many = ranges.size() >= kManyRanges;
+  if (has_many) {
+    const auto found = std::ranges::find_if(kept_, is_same);
+    if (found != kept_.end()) return *found;
+  }
+  const size_t first = tree_.ranges.size();
+  if (first + ranges.size() > kMaxKeptRanges) return kMaxKeptRanges;
+  tree_.ranges.insert(tree_.ranges.end(), ranges.begin(), ranges.end());
+  if (has_many) kept_.push_back(first);
+  return first;
+}
+
 uint32_t PatternParser::AddCharacters(size_t position, const CharacterSet& set) {
   const auto ranges = set.ranges();
-  const size_t first = tree_.ranges.size();
-  if (first + ranges.size() > kMaxPatternRanges) {
+  num_ranges_ += ranges.size();
+  const size_t first = Keep(ranges);
+  if (num_ranges_ > kMaxPatternRanges || first == kMaxKeptRanges) {
     return cursor_.Fail(position,
                         "the classes up to here have too many ranges of characters together",
                         ErrorCode::kUnsupported);
   }
-  tree_.ranges.insert(tree_.ranges.end(), ranges.begin(), ranges.end());
   return Add({.kind = PatternKind::kCharacters,
               .position = static_cast<uint32_t>(position),
               .child = static_cast<uint32_t>(first),

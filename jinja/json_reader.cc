@@ -107,16 +107,25 @@ class JsonReader {
     entries.Add({name, value});
   }
 
+  // The bytes that stand for themselves.
+  std::string_view TakePlain() {
+    const size_t begin = at_;
+    while (at_ < json_.size() && json_[at_] != '"' && json_[at_] != '\\' &&
+           static_cast<unsigned char>(json_[at_]) >= ' ') {
+      ++at_;
+    }
+    return json_.substr(begin, at_ - begin);
+  }
+
   // After the opening quote.
   Value ReadString() {
+    const std::string_view first = TakePlain();
+    // Most strings have no escape, and need no room for more pieces.
+    if (Take('"')) return Untrusted(context_, first);
     TextBuilder text(context_);
+    text.Add(first, /*is_trusted=*/false);
     while (problem_ == nullptr && !context_.failed() && !Take('"')) {
-      const size_t begin = at_;
-      while (at_ < json_.size() && json_[at_] != '"' && json_[at_] != '\\' &&
-             static_cast<unsigned char>(json_[at_]) >= ' ') {
-        ++at_;
-      }
-      text.Add(json_.substr(begin, at_ - begin), /*is_trusted=*/false);
+      text.Add(TakePlain(), /*is_trusted=*/false);
       if (Take('\\')) {
         ReadEscape(text);
       } else if (Peek() != '"') {

@@ -24,8 +24,17 @@ start_server() {  # MODEL [OPTIONS]
 
 start_demo_server() { start_server "$demo_model" --alias cria-demo -np 4; }
 
+# Makes the model that answers where the demo model cannot, and sets $hostile_model.
+make_hostile_model() {
+  hostile_model=$root/build/hostile.cria
+  configure_and_build release cria-convert cria-make-checkpoint >&2
+  inside "$root/tests/server/load/hostile_model.py" -o "$hostile_model" \
+    --cria-convert "$root/build/release/cli/cria-convert" \
+    --cria-make-checkpoint "$root/build/release/tests/support/cria-make-checkpoint" >&2
+}
+
 command_serve_check() {  # [load|hostile|slow|clients|browser [ARGUMENTS]]
-  local url
+  local url hostile_model
   case ${1:-} in
     '')
       "$root/dev" serve-check load --minutes 5
@@ -43,8 +52,9 @@ command_serve_check() {  # [load|hostile|slow|clients|browser [ARGUMENTS]]
       ;;
     hostile)
       build_server
+      make_hostile_model
       inside "$root/tests/server/load/hostile.py" --cria-serve "$root/build/release/cli/cria-serve" -m "$demo_model" \
-        "${@:2}"
+        -m "$hostile_model" "${@:2}"
       ;;
     slow)
       build_server

@@ -1,6 +1,7 @@
 #include "llm/constraint.h"
 
 #include <algorithm>
+#include <mutex>
 #include <string_view>
 #include <utility>
 
@@ -87,7 +88,11 @@ Constraint::Constraint(platform::PageBlock memory, ConstraintTokens& tokens)
 
 Constraint::~Constraint() { ++tokens_.num_left_; }
 
-Status Constraint::Set(const grammar::ConstraintSource& source) { return matcher_.Compile(source); }
+Status Constraint::Set(const grammar::ConstraintSource& source) {
+  std::unique_lock<std::mutex> turn(tokens_.reading_, std::defer_lock);
+  if (!matcher_.Has(source)) turn.lock();
+  return matcher_.Compile(source);
+}
 
 Result<Constraint::Next> Constraint::FindNext(std::span<const int32_t> stop_token_ids,
                                               size_t max_tokens) {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 
 #include "core/platform.h"
@@ -21,6 +22,8 @@ namespace cria {
 class ConstraintTokens {
  public:
   static uint64_t MemoryBytes(size_t vocab_size);
+  // What Constraint::Set takes besides while it reads a source. All constraints take turns.
+  static uint64_t ReadingBytes() { return grammar::kMaxReadingBytes; }
   // The vocabulary's tables must outlive the object. `vocab_size` is how many logits the model
   // gives; ids without a piece are never allowed.
   static Result<std::unique_ptr<ConstraintTokens>> Create(const Vocabulary& vocabulary,
@@ -37,12 +40,13 @@ class ConstraintTokens {
   platform::PageBlock memory_;
   grammar::TokenTable table_;
   std::atomic<size_t> num_left_;  // How many constraints may still be made.
+  std::mutex reading_;            // Sources are read one after the other.
 };
 
 // What a generated text must match: a JSON Schema, a grammar, a regular expression or any JSON
 // (grammar::ConstraintKind). It holds from the first generated token, so that a model that reasons
 // before its answer does not do so. A generation uses it (GenerationOptions::constraint), one at a
-// time. All memory is allocated when it is made.
+// time. All memory that it keeps is allocated when it is made.
 class Constraint {
  public:
   // One constraint's share of the memory plan; ConstraintTokens come once to all of them.

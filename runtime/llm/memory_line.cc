@@ -30,6 +30,7 @@ constexpr std::array kParts = std::to_array<PartRow>({
     {MemoryPart::kOperators, "XNNPACK's operators"},
     {MemoryPart::kSession, "session"},
     {MemoryPart::kConstraints, "constraints"},
+    {MemoryPart::kReadingConstraints, "a constraint that is read"},
     {MemoryPart::kThreadStacks, "thread stacks"},
     {MemoryPart::kProgram, "program"},
     {MemoryPart::kProgramFiles, "program, from its files"},

@@ -35,6 +35,7 @@ enum class MemoryPart : uint8_t {
   kOperators,
   kSession,
   kConstraints,
+  kReadingConstraints,
   kThreadStacks,
   kProgram,
   kProgramFiles,

@@ -145,6 +145,7 @@ Result<MemoryDemand> DemandOf(const ModelOutline& model, const MemoryPlanOptions
                                context) +
       Drafting::MemoryBytes(options.drafts, context) + BytesOfTexts(options, model.config);
   const uint64_t constraints = BytesOfConstraints(options.max_constraints, model.config.vocab_size);
+  const uint64_t reading = constraints == 0 ? 0 : ConstraintTokens::ReadingBytes();
 
   MemoryDemand demand;
   const MemoryKind weight_kind =
@@ -175,6 +176,7 @@ Result<MemoryDemand> DemandOf(const ModelOutline& model, const MemoryPlanOptions
   demand.lines.push_back({MemoryPart::kSession, MemoryKind::kPrivate, session});
   if (constraints != 0) {
     demand.lines.push_back({MemoryPart::kConstraints, MemoryKind::kPrivate, constraints});
+    demand.lines.push_back({MemoryPart::kReadingConstraints, MemoryKind::kPrivate, reading});
   }
 
   // Packing ends before the decoder allocates its memory; its source and its result are not mapped
@@ -190,7 +192,7 @@ Result<MemoryDemand> DemandOf(const ModelOutline& model, const MemoryPlanOptions
                          (options.weights_in_memory ? weights.packed : 0);
   demand.address_space_bytes = model.metadata_bytes + embedding + per_layer + weights.packed +
                                memory.layout.total_bytes() + operators + session + constraints +
-                               std::max(packing, weights.creation);
+                               reading + std::max(packing, weights.creation);
   return demand;
 }
 

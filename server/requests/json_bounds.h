@@ -53,8 +53,8 @@ inline constexpr uint64_t kEmbeddingBytes = kMaxEmbeddingTokens * sizeof(int32_t
                                             kMaxEmbeddingInputs * uint64_t{64} +
                                             kHeldEmbeddingBytes;
 
-// A schema that an answer must match may have so many values: each takes up to 600 bytes while it
-// is translated.
+// A schema that an answer must match may have so many values. What it takes while it is read is a
+// line of the engine's plan.
 inline constexpr size_t kMaxSchemaValues = 8192;
 // A tool whose schema has more values is shown to the model, but not enforced.
 inline constexpr size_t kMaxToolValues = 1024;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "grammar/constraint_source.h"
 #include "llm/engine.h"
 #include "llm/memory_plan_fixture.h"
 #include "xnn/packing.h"
@@ -53,7 +54,11 @@ TEST(MemoryPlan, TheArenaIsDividedWithoutRest) {
 TEST(MemoryPlan, ConstraintsAreExact) {
   const size_t vocab_size = Outline().config.vocab_size;
   const MemoryPlan without = Plan(Outline(), Options(256, KvType::kF32));
-  EXPECT_FALSE(std::ranges::contains(without.lines, MemoryPart::kConstraints, &MemoryLine::part));
+  for (const MemoryPart part : {MemoryPart::kConstraints, MemoryPart::kReadingConstraints}) {
+    EXPECT_FALSE(std::ranges::contains(without.lines, part, &MemoryLine::part));
+  }
+  // One is read at a time.
+  const uint64_t reading = grammar::kMaxReadingBytes;
   for (const size_t count : {1u, 3u}) {
     MemoryPlanOptions options = Options(256, KvType::kF32);
     options.max_constraints = count;
@@ -61,8 +66,9 @@ TEST(MemoryPlan, ConstraintsAreExact) {
     const uint64_t bytes =
         ConstraintTokens::MemoryBytes(vocab_size) + count * Constraint::MemoryBytes(vocab_size);
     EXPECT_EQ(LineBytes(plan, MemoryPart::kConstraints), bytes);
-    EXPECT_EQ(plan.private_bytes(), without.private_bytes() + bytes);
-    EXPECT_EQ(plan.address_space_bytes, without.address_space_bytes + bytes);
+    EXPECT_EQ(LineBytes(plan, MemoryPart::kReadingConstraints), reading);
+    EXPECT_EQ(plan.private_bytes(), without.private_bytes() + bytes + reading);
+    EXPECT_EQ(plan.address_space_bytes, without.address_space_bytes + bytes + reading);
     // Drafts are chosen without them.
     options.draft_model = std::make_shared<const ModelOutline>(Outline());
     EXPECT_EQ(DraftModelOptions(options).max_constraints, 0u);

@@ -61,6 +61,8 @@ int Main(int argc, char** argv) {
   command.AddNumber("--num-key-value-heads", config.num_key_value_heads, "Key-value heads");
   command.AddNumber("--head-dim", config.head_dim, "Channels of a head");
   command.AddNumber("--vocab-size", config.vocab_size, "Tokens, at least 263");
+  command.AddNumber("--special-tokens", spec.format.num_special_tokens,
+                    "How many of them are special, at least 7");
   command.AddNumber("--max-position-embeddings", config.max_position_embeddings,
                     "The longest context");
   command.AddNumber("--rope-theta", config.rope_theta, "The base of the rotary frequencies");

@@ -86,7 +86,8 @@ TEST_F(ServeMemory, AfterAnswersItHasWhatIsPlannedWithoutClients) {
   EXPECT_LE(server.MemoryBytes("RssAnon"), planned + kTolerance);
   // What clients may take, this one does not.
   EXPECT_GE(server.MemoryBytes("RssAnon") + 2 * kTolerance,
-            planned - LineBytes(plan, "server") - LineBytes(plan, "constraints"));
+            planned - LineBytes(plan, "server") - LineBytes(plan, "constraints") -
+                LineBytes(plan, "a constraint that is read"));
   EXPECT_LE(server.MemoryBytes("VmHWM"), plan["peak_bytes"].get<double>() + kTolerance);
   EXPECT_LE(server.MemoryBytes("VmPeak"), plan["address_space_bytes"].get<double>());
 }
@@ -209,6 +210,78 @@ TEST_F(ServeMemory, WhatIsMadeOfALargeRequestTakesNoMoreThanItsLine) {
   }
 }
 
+// Reads the answers of all clients at once, as their server makes them in an order of its own, and
+// gives up a client that takes nothing of a long answer. Returns their statuses.
+std::vector<int> ReadAll(std::vector<RawClient>& clients) {
+  std::vector<int> statuses(clients.size());
+  std::vector<std::jthread> readers;
+  for (size_t i = 0; i < clients.size(); ++i) {
+    readers.emplace_back([&, i] { statuses[i] = clients[i].Read().status; });
+  }
+  for (std::jthread& reader : readers) reader.join();
+  return statuses;
+}
+
+// Forms of an answer of which each takes as much as may be while it is read.
+std::vector<std::pair<std::string, nlohmann::json>> LargeForms() {
+  const auto list = [](const std::string& item, size_t count) {
+    return nlohmann::json(std::vector<nlohmann::json>(count, nlohmann::json::parse(item)));
+  };
+  const nlohmann::json choices = list(R"({"anyOf":[{},{}]})", 150);
+  std::vector<std::pair<std::string, nlohmann::json>> forms;
+  for (const char* const value : {"{}", "[1]", R"({"a":1})"}) {
+    forms.emplace_back("json_schema", nlohmann::json{{"enum", list(value, 2'600)}});
+  }
+  for (const size_t count : {1'000, 4'000, 7'000}) {
+    forms.emplace_back(
+        "json_schema",
+        nlohmann::json{{"type", "object"}, {"required", list("\"\"", count)}, {"allOf", choices}});
+  }
+  for (const char* const value : {"{}", "[]"}) {
+    forms.emplace_back("grammar", "root ::= %json {\"enum\":" + list(value, 60'000).dump() + "}");
+  }
+  std::string pattern;
+  for (int i = 0; i < 30'000; ++i) pattern += "a?";
+  forms.emplace_back("guided_regex", pattern);
+  return forms;
+}
+
+TEST_F(ServeMemory, FormsThatAllSequencesReadAtOnceTakeNoMoreThanTheirLine) {
+  const nlohmann::json plan = Plan({"-np", "4"});
+  const ServerProgram server({"--port", "0", "-np", "4"});
+  std::vector<RawClient> clients;
+  for (int i = 0; i < 4; ++i) clients.push_back(RawClient::ToPort(server.port()));
+  const auto ask_all = [&](const std::string& field, const nlohmann::json& form) {
+    for (size_t i = 0; i < clients.size(); ++i) {
+      clients[i].Send(JsonRequest("/v1/completions", {{"prompt", std::string(1, static_cast<char>('a' + i))},
+                                                      {"max_tokens", 2},
+                                                      {field, form}}));
+    }
+    for (const int status : ReadAll(clients)) EXPECT_THAT(status, testing::AnyOf(200, 400));
+  };
+  // Afterwards, the memory of all constraints has been in use: the first form needs more than there
+  // is, the second one has states.
+  for (int i = 0; i < 4; ++i) {
+    ask_all("guided_regex", std::string(65'000, 'a'));
+    ask_all("json_schema", {{"enum", std::vector<int>(2'000, i)}});
+  }
+  // One of the requests is read at a time; its values are fewer than its line has.
+  constexpr double kRequestBytes = 1 << 20;
+  const double line = LineBytes(plan, "a constraint that is read");
+  EXPECT_GT(line, 0.0);
+  for (const auto& [field, form] : LargeForms()) {
+    const auto before = static_cast<double>(server.MemoryBytes("VmRSS"));
+    support::WriteFile("/proc/" + std::to_string(server.process()) + "/clear_refs", "5");
+    ask_all(field, form);
+    const double taken = static_cast<double>(server.MemoryBytes("VmHWM")) - before;
+    const std::string text = form.dump();
+    std::printf("%-12s %zu bytes: %.0f taken of %.0f\n", field.c_str(), text.size(), taken, line);
+    EXPECT_LE(taken, line + kRequestBytes + 4.0 * 2.0 * static_cast<double>(text.size()) + kTolerance)
+        << field << ": " << text.substr(0, 60);
+  }
+  EXPECT_LE(server.MemoryBytes("RssAnon"), plan["private_bytes"].get<double>() + kTolerance);
+}
+
 // Bodies that are as large as may be, for every path: each has the fields of all paths.
 std::vector<std::string> LargeBodies() {
   constexpr size_t kBytes = 1'000'000;
@@ -263,6 +336,9 @@ std::vector<std::string> LargeBodies() {
                    R"({"type":"text","text":"a"}]}]})");
   bodies.push_back(R"({"max_tokens":2,"prompt":"a","input_suffix":"a","input_prefix":")" +
                    repeat("a b", kBytes - 100) + "\"}");
+  bodies.push_back(
+      R"({"max_tokens":2,"prompt":"a","grammar":"root ::= %json {\"enum\":[)" +
+      repeat("{},", 200'000) + R"({}]}","messages":[{"role":"user","content":"a"}]})");
   bodies.push_back(R"({"max_tokens":2,"prompt":"a","grammar":")" + repeat("a", kBytes) +
                    R"(","messages":[{"role":"user","content":"a"}]})");
   const std::string long_text = repeat("ab ", kBytes / 2);
@@ -283,18 +359,6 @@ std::vector<std::string> LargeBodies() {
                      repeat("a", 4000) + R"(","stream":)" + is_streamed + "}");
   }
   return bodies;
-}
-
-// Reads the answers of all clients at once, as their server makes them in an order of its own, and
-// gives up a client that takes nothing of a long answer. Returns their statuses.
-std::vector<int> ReadAll(std::vector<RawClient>& clients) {
-  std::vector<int> statuses(clients.size());
-  std::vector<std::jthread> readers;
-  for (size_t i = 0; i < clients.size(); ++i) {
-    readers.emplace_back([&, i] { statuses[i] = clients[i].Read().status; });
-  }
-  for (std::jthread& reader : readers) reader.join();
-  return statuses;
 }
 
 TEST_F(ServeMemory, NoPathTakesMoreThanIsPlanned) {

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Hostile requests to every path of the server: it must answer or refuse each, and be well afterwards.
 
-    tests/server/load/hostile.py --cria-serve build/release/cli/cria-serve -m demo.cria --requests 2000 --seed 1
-    tests/server/load/hostile.py … --seed 1 --only 1234    # one of them again, with its answer
+    tests/server/load/hostile.py --cria-serve build/release/cli/cria-serve -m demo.cria -m tiny.cria --seed 1
+    tests/server/load/hostile.py … -m demo.cria --seed 1 --only 1234    # one of them again, with its answer
 
-Starts cria-serve with the model. Some clients at once send the requests that hostile_requests.py makes of the seed:
-fields of wrong types and sizes, what is not JSON or not HTTP, wrong methods, bodies that do not end. Exits with 1 if the
-server dies, if an answer has a status of 500, is not HTTP or has no sentence with an error, if the server takes more
-memory than its plan or leaks descriptors, or if a good question then has another answer than before.
+Starts cria-serve with the first model, and then with all of them. Some clients at once send the requests that
+hostile_requests.py makes of the seed: fields of wrong types and sizes, what is not JSON or not HTTP, wrong methods, bodies that do not end. Exits
+with 1 if the server dies, if an answer has a status of 500, is not HTTP or has no sentence with an error, if the server
+takes more memory than its plan or leaks descriptors, or if a good question then has another answer than before; and if a
+path has no answer of 200 from either server, because the code behind its checks was not reached then. The model of
+hostile_model.py answers on the paths for which a model must have special tokens, or be a reranker.
 
 Needs Python's standard library alone.
 """
@@ -26,6 +28,7 @@ from hostile_requests import HostileRequests
 from load import Client, Watch, running_server
 
 QUESTION = "Where do you run?"
+REQUESTS = 2000  # Enough for a good one of each path.
 # By how much the memory of the process may differ from the plan, as in tests/cli/serve/memory_test.cc.
 TOLERANCE_BYTES = 256 << 10
 # 501: an encoding that HTTP has and the server does not.
@@ -62,7 +65,8 @@ def problem_of(request, answer, is_closed):
 class Hostile:
     def __init__(self, options):
         self.options = options
-        self.requests = HostileRequests(options.seed, f"{options.host}:{options.port}")
+        self.models = [model["id"] for model in self.read("/v1/models")["data"]]
+        self.requests = HostileRequests(options.seed, f"{options.host}:{options.port}", self.models)
         self.numbers = iter([options.only] if options.only is not None else range(options.requests))
         self.statuses = collections.Counter()
         self.of_paths = collections.defaultdict(collections.Counter)
@@ -118,14 +122,24 @@ class Hostile:
                 sys.stdout.buffer.write(request.bytes[:3000] + b"\n---\n" + answer[:3000] + b"\n")
                 sys.stdout.flush()
 
+    def read(self, path):
+        with urllib.request.urlopen(f"http://{self.options.host}:{self.options.port}{path}", timeout=60) as answer:
+            return json.load(answer)
+
+    async def ask_all(self):
+        """The answers to a good question. Afterwards, all models are loaded."""
+        answers = []
+        for self.options.model in self.models:
+            answers.append(await Client(self.options).ask(QUESTION))
+        return answers
+
     def planned_bytes(self):
-        with urllib.request.urlopen(f"http://{self.options.host}:{self.options.port}/props", timeout=60) as answer:
-            memory = json.load(answer)["memory"]
+        memory = self.read("/props")["memory"]
         return memory["planned_private_bytes"], memory["planned_private_bytes"] + memory["planned_mapped_bytes"], \
             memory["peak_bytes"]
 
     async def run(self):
-        good = await Client(self.options).ask(QUESTION)
+        good = await self.ask_all()
         private, resident, peak_of_loading = self.planned_bytes()
         watch = Watch(self.options.pid)
         watch.sample()
@@ -136,9 +150,9 @@ class Hostile:
         # Connections that were left are noticed soon.
         await asyncio.sleep(self.options.settle)
         watching.cancel()
-        answer = await Client(self.options).ask(QUESTION)
-        if answer != good:
-            self.failures.append(f"a good question had the answer {good!r} before, and {answer!r} now")
+        answers = await self.ask_all()
+        if answers != good:
+            self.failures.append(f"a good question had the answers {good!r} before, and {answers!r} now")
         watch.sample()
         peak = self.planned_bytes()[2]
         if peak > max(resident, peak_of_loading) + TOLERANCE_BYTES:
@@ -149,15 +163,12 @@ class Hostile:
         if watch.samples[-1][1] > watch.samples[0][1] + 4:
             self.failures.append(f"the server leaks descriptors: {watch.samples[0][1]}, then {watch.samples[-1][1]}")
         self.print_figures(seconds, peak, resident)
-        return 1 if self.failures else 0
 
     def print_figures(self, seconds, peak, resident):
         counts = ", ".join(f"{status or 'none'}: {count}" for status, count in
                            sorted(self.statuses.items(), key=lambda item: item[0] or 0))
-        print(f"hostile: seed {self.options.seed}, {self.statuses.total()} requests to {len(self.of_paths)} paths in "
-              f"{seconds:.0f} s; statuses {counts}")
-        without = [" ".join(path) for path, statuses in self.of_paths.items() if not statuses[200]]
-        print(f"hostile: no answer of 200 from: {', '.join(without) or 'none'}")
+        print(f"hostile: {', '.join(self.models)}; seed {self.options.seed}, {self.statuses.total()} requests to "
+              f"{len(self.of_paths)} paths in {seconds:.0f} s; statuses {counts}")
         print(f"hostile: at most {peak / 1e6:.1f} MB resident of {resident / 1e6:.1f} MB planned; the slowest answer took "
               f"{self.slowest[0]:.1f} s (request {self.slowest[1]})")
         for failure in self.failures[:20]:
@@ -166,13 +177,27 @@ class Hostile:
             print(f"hostile: {len(self.failures)} failures", file=sys.stderr)
 
 
+def check_paths(runs, num_requests):
+    """Whether each path gave an answer of 200 in one of the runs. Fewer requests than usual may not reach all."""
+    answered = {path for run in runs for path, statuses in run.of_paths.items() if statuses[200]}
+    without = [" ".join(path) for path in runs[0].requests.paths if path not in answered]
+    print(f"hostile: no answer of 200 from: {', '.join(without) or 'none'}")
+    if not without or num_requests < REQUESTS:
+        return True
+    print("hostile: the code behind the checks of these paths was not reached: no request got an answer of 200 from "
+          f"{', '.join(without)}; a model that can answer there is missing, or CORE and NEEDED in hostile_requests.py "
+          "make no good request of the path", file=sys.stderr)
+    return False
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--cria-serve", required=True, metavar="PROGRAM")
-    parser.add_argument("-m", "--model-file", required=True)
+    parser.add_argument("-m", "--model-file", dest="model_files", required=True, action="append",
+                        help="may be given several times")
     parser.add_argument("-np", "--parallel", type=int, default=4, help="its sequences")
-    parser.add_argument("-c", "--context", type=int, default=512)
-    parser.add_argument("--requests", type=int, default=2000)
+    parser.add_argument("-c", "--context", type=int, default=0, help="0: the longest of each model")
+    parser.add_argument("--requests", type=int, default=REQUESTS, help="to each of the servers")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", type=int, metavar="NUMBER", help="send this request alone, and print the answer")
     parser.add_argument("--clients", type=int, default=16)
@@ -180,9 +205,16 @@ def main():
     parser.add_argument("--settle", type=float, default=2, help="seconds before descriptors are counted at the end")
     options = parser.parse_args()
     options.host, options.key, options.model, options.max_tokens = "127.0.0.1", "", "", 16
-    with tempfile.TemporaryDirectory() as folder:
-        with running_server(options, "-c", str(options.context), "--slot-save-path", folder):
-            sys.exit(asyncio.run(Hostile(options).run()))
+    runs = []
+    options.model_file = options.model_files[0]
+    others = [flag for path in options.model_files[1:] for flag in ("-m", path)]
+    for flags in [[], others] if others else [[]]:
+        with tempfile.TemporaryDirectory() as folder:
+            with running_server(options, *flags, "-c", str(options.context), "--slot-save-path", folder):
+                runs.append(Hostile(options))
+                asyncio.run(runs[-1].run())
+    are_all_reached = options.only is not None or check_paths(runs, options.requests)
+    sys.exit(0 if are_all_reached and not any(run.failures for run in runs) else 1)
 
 
 if __name__ == "__main__":

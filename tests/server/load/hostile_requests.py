@@ -23,7 +23,7 @@ MAX_BODY_BYTES = 1_100_000
 
 # What makes a good request of a path.
 CORE = {
-    "model": "cria-demo",
+    "model": "",  # One of the server's.
     "messages": [{"role": "user", "content": "Who are you?"}],
     "prompt": "Once",
     "input": "Who are you?",
@@ -155,10 +155,11 @@ def mutate(rng, body):
             parent[key] = wrong_value(rng)
 
 
-def json_body(rng, path):
+def json_body(rng, path, models):
     needed = next((names for part, names in NEEDED if re.search(part, path)), list(CORE))
     # A copy, because it is changed.
     body = json.loads(json.dumps({name: CORE[name] for name in ["model", *needed]}))
+    body["model"] = rng.choice(models)
     for name in rng.sample(list(OPTIONAL), rng.choice([0, 1, 2, 5])):
         body[name] = json.loads(json.dumps(rng.choice(OPTIONAL[name])))
     mutate(rng, body)
@@ -208,9 +209,10 @@ def read_paths():
 
 
 class HostileRequests:
-    def __init__(self, seed, host):
+    def __init__(self, seed, host, models):
         self.seed = seed
         self.host = host
+        self.models = models  # Their names.
         self.paths = read_paths()
 
     def make(self, number):
@@ -218,9 +220,9 @@ class HostileRequests:
         # Each path in its turn.
         route = self.paths[number % len(self.paths)]
         method, path = route
-        path = path.replace("…", rng.choice(["0", "1?action=save", "0?action=restore", "0?action=erase", "cria-demo", "..",
-                                             "%2e%2e", "-1", "999999999999999999999", "a" * 300, "style.css", ""]))
-        body = json_body(rng, path) if method == "POST" or rng.random() < 0.1 else b""
+        path = path.replace("…", rng.choice(["0", "1?action=save", "0?action=restore", "0?action=erase", *self.models, "..",
+                                             "%2e%2e", "-1", "999999999999999999999", "a" * 300, "page.css", ""]))
+        body = json_body(rng, path, self.models) if method == "POST" or rng.random() < 0.1 else b""
         if body and rng.random() < 0.15:
             body = damage(rng, body)
         if rng.random() < 0.05:
