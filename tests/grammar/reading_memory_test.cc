@@ -101,9 +101,8 @@ std::vector<std::string> LargeSchemas() {
     }
     schemas.push_back(R"({"enum":)" + LongList(value) + "}");
   }
-  for (const char* const schema :
-       {"{}", R"({"a":{}})", R"({"enum":[1]})",
-        R"({"type":"object","properties":{"a":{"minimum":1}}})"}) {
+  for (const char* const schema : {"{}", R"({"a":{}})", R"({"enum":[1]})",
+                                   R"({"type":"object","properties":{"a":{"minimum":1}}})"}) {
     for (const char* const keyword : {"anyOf", "oneOf", "allOf", "prefixItems"}) {
       schemas.push_back("{\"" + std::string(keyword) + "\":" + LongList(schema) + "}");
       schemas.push_back("{\"" + std::string(keyword) + "\":" + List(schema, 3'000) + "}");
@@ -115,10 +114,11 @@ std::vector<std::string> LargeSchemas() {
                       choices + "}");
   }
   for (const size_t count : {50u, 130u, 300u, 600u, 2'500u}) {
-    schemas.push_back(R"({"type":"object","properties":{)" + Names("n", count, "{}") + R"("z":1}})");
-    schemas.push_back(Nested(R"("type":"object","properties":{)" + Names("n", count, "{}") +
-                                 R"("z":{}})",
-                             R"("properties":{"z":)", "}"));
+    schemas.push_back(R"({"type":"object","properties":{)" + Names("n", count, "{}") +
+                      R"("z":1}})");
+    schemas.push_back(
+        Nested(R"("type":"object","properties":{)" + Names("n", count, "{}") + R"("z":{}})",
+               R"("properties":{"z":)", "}"));
     schemas.push_back(Nested(R"("prefixItems":)" + List("true", count),
                              R"("prefixItems":[)" + Repeated("{},", count), "]"));
   }
@@ -129,9 +129,8 @@ std::vector<std::string> LargeSchemas() {
   schemas.push_back(R"({"$ref":")" + std::string(250'000, 'x') + "\"}");
   // Values as far as they go, and then a pattern.
   for (const size_t count : {1u, 3'000u, 6'000u}) {
-    for (const std::string& pattern :
-         {Repeated("ab|", 21'000), Repeated("a?", 30'000),
-          Repeated("a|", 20'000) + Repeated(R"(\\p{L})", 90)}) {
+    for (const std::string& pattern : {Repeated("ab|", 21'000), Repeated("a?", 30'000),
+                                       Repeated("a|", 20'000) + Repeated(R"(\\p{L})", 90)}) {
       schemas.push_back(R"({"enum":)" + List("[]", count) + R"(,"patternProperties":{")" + pattern +
                         R"(":{}},"pattern":")" + pattern + "\"}");
     }
@@ -191,8 +190,9 @@ class ReadingMemory : public testing::Test {
       static_cast<void>(ReadConstraint(expressions, {.kind = kind, .text = text}));
       const size_t taken = peak_bytes - before;
       EXPECT_LE(taken, kMaxReadingBytes)
-          << text.substr(0, 60) << "…" << text.substr(text.size() - std::min<size_t>(60, text.size()))
-          << ", " << text.size() << " bytes";
+          << text.substr(0, 60) << "…"
+          << text.substr(text.size() - std::min<size_t>(60, text.size())) << ", " << text.size()
+          << " bytes";
       most = std::max(most, taken);
     }
     std::printf("at most %zu of %zu bytes\n", most, kMaxReadingBytes);
@@ -214,6 +214,8 @@ TEST_F(ReadingMemory, OfGrammarsIsBounded) { Expect(Kind::kGbnf, LargeGrammars()
 
 #else
 
-TEST(ReadingMemory, IsBounded) { GTEST_SKIP() << "a sanitizer owns the heap, or the C library is not glibc"; }
+TEST(ReadingMemory, IsBounded) {
+  GTEST_SKIP() << "a sanitizer owns the heap, or the C library is not glibc";
+}
 
 #endif
