@@ -6,9 +6,6 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "support/byte_level_tokenizer.h"
-#include "support/family_gguf.h"
-#include "support/files.h"
 #include "support/gemma4_family.h"
 #include "support/random_values.h"
 #include "support/recent_families.h"
@@ -328,12 +325,17 @@ std::vector<TensorShape> FamilyTensors(const FamilyCheckpoint& checkpoint) {
 }
 
 std::vector<float> FamilyValues(const FamilyCheckpoint& checkpoint, const TensorShape& tensor) {
-  std::vector<float> values(tensor.elements());
+  return FamilyValues(checkpoint, tensor, 0, tensor.elements());
+}
+
+std::vector<float> FamilyValues(const FamilyCheckpoint& checkpoint, const TensorShape& tensor,
+                                size_t first, size_t count) {
+  std::vector<float> values(count);
   // A model within another has the same weights.
   std::string name = tensor.name;
   if (name.starts_with("model.language_model.")) name.erase(6, 15);
   if (name.starts_with("model.text_model.")) name.erase(6, 11);
-  FillNormal(SeedFor(kSeed, name), 0, values);
+  FillNormal(SeedFor(kSeed, name), first, values);
   if (tensor.is_bytes) {
     for (float& value : values) value = Mxfp4Byte(name, value);
     return values;
@@ -363,38 +365,11 @@ std::vector<float> FamilyValues(const FamilyCheckpoint& checkpoint, const Tensor
   for (float& value : values) value = center + deviation * value;
   if (checkpoint.router_skew != 0.0 && IsRouter(name)) {
     for (size_t i = 0; i < values.size(); ++i) {
-      const auto expert = static_cast<double>(i / tensor.shape.back());
+      const auto expert = static_cast<double>((first + i) / tensor.shape.back());
       values[i] *= static_cast<float>(std::pow(expert + 1.0, -checkpoint.router_skew));
     }
   }
   return values;
-}
-
-void WriteFamilyDirectory(const FamilyCheckpoint& checkpoint,
-                          const std::filesystem::path& directory) {
-  std::filesystem::create_directories(directory);
-  const json text = TextConfig(checkpoint);
-  const ByteLevelTokenizer tokenizer = MakeByteLevelTokenizer(text.at("vocab_size").get<size_t>());
-  const json ids = {{"bos_token_id", tokenizer.SpecialTokenId("<|begin_of_text|>")},
-                    {"eos_token_id", tokenizer.SpecialTokenId("<|end_of_text|>")}};
-  json config = json::parse(checkpoint.config_json);
-  config.update(ids);
-  WriteFile(directory / "config.json", config.dump(1));
-  WriteFile(directory / "generation_config.json", ids.dump(1));
-  const std::vector<TensorShape> tensors = FamilyTensors(checkpoint);
-  SafetensorsWriter writer(directory / "model.safetensors", checkpoint.storage, tensors);
-  for (const TensorShape& tensor : tensors) writer.Write(FamilyValues(checkpoint, tensor));
-  writer.Finish();
-  WriteFile(directory / "tokenizer.json", TokenizerJson(tokenizer, false));
-  WriteFile(directory / "tokenizer_config.json", TokenizerConfigJson(ChatTemplateText::kNone));
-}
-
-void WriteFamilyGguf(const FamilyCheckpoint& checkpoint, const std::filesystem::path& path) {
-  FamilyGgufWriter writer(checkpoint.gguf_architecture, checkpoint.config_json);
-  for (const TensorShape& tensor : FamilyTensors(checkpoint)) {
-    writer.Add({tensor.shape, FamilyValues(checkpoint, tensor)}, tensor.name);
-  }
-  writer.Write(path);
 }
 
 }  // namespace cria::support

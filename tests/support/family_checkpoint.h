@@ -49,10 +49,15 @@ std::vector<TensorShape> FamilyTensors(const FamilyCheckpoint& checkpoint);
 void WriteFamilyDirectory(const FamilyCheckpoint& checkpoint,
                           const std::filesystem::path& directory);
 
-// The values of a tensor, [elements].
+// `count` values of a tensor from `first` on, or all of them.
+std::vector<float> FamilyValues(const FamilyCheckpoint& checkpoint, const TensorShape& tensor,
+                                size_t first, size_t count);
 std::vector<float> FamilyValues(const FamilyCheckpoint& checkpoint, const TensorShape& tensor);
 
-// Writes the same model as llama.cpp's converter would.
-void WriteFamilyGguf(const FamilyCheckpoint& checkpoint, const std::filesystem::path& path);
+// Writes the same model as llama.cpp's converter would, with matrices in f32, or rounded to Q4_0,
+// which is for measuring: all of it is in memory then. Throws std::runtime_error if GGUF files
+// cannot say the same.
+void WriteFamilyGguf(const FamilyCheckpoint& checkpoint, const std::filesystem::path& path,
+                     bool rounds_matrices = false);
 
 }  // namespace cria::support

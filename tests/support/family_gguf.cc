@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "support/files.h"
 #include "support/gemma4_gguf.h"
 #include "support/interleaved_rows.h"
 #include "support/recent_gguf.h"
@@ -429,7 +428,7 @@ void FamilyGgufWriter::Write(const std::filesystem::path& path) {
     writer_.AddTensor(name, tensor.shape, StorageType::kF32, tensor.values);
   }
   for (const auto& [name, numbers] : xielu_) writer_.Add("xielu." + name, numbers);
-  WriteFile(path, writer_.File());
+  writer_.Write(path);
 }
 
 }  // namespace cria::support

@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 #include <format>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <numbers>
 #include <optional>
@@ -10,6 +11,7 @@
 
 #include "support/files.h"
 #include "support/interleaved_rows.h"
+#include "support/q4_0_blocks.h"
 
 namespace cria::support {
 namespace {
@@ -22,9 +24,7 @@ using reference::ReferenceTensor;
 
 constexpr size_t kAlignment = 32;
 
-void PadTo(size_t alignment, std::string& bytes) {
-  bytes.resize((bytes.size() + alignment - 1) / alignment * alignment, '\0');
-}
+size_t Aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 template <typename T>
 std::string ArrayOf(uint32_t type, const std::vector<T>& values) {
@@ -51,6 +51,20 @@ uint32_t TypeNumber(StorageType type) {
       break;
   }
   throw std::runtime_error("unknown storage type");
+}
+
+// The bytes of values of ggml's type with this number.
+std::string EncodeAs(uint32_t type, const std::vector<float>& values) {
+  if (type == kQ4_0Number) return EncodeQ4_0(values);
+  for (const StorageType stored : {StorageType::kF32, StorageType::kF16, StorageType::kBf16}) {
+    if (TypeNumber(stored) == type) return Encode(stored, values);
+  }
+  throw std::runtime_error("unknown type of values");
+}
+
+bool HasBlocksOfWeights(std::string_view name, const std::vector<size_t>& shape) {
+  return shape.size() > 1 && shape.back() % kQ4_0Weights == 0 && name.ends_with(".weight") &&
+         !name.ends_with("norm.weight") && !name.ends_with(".ffn_gate_inp.weight");
 }
 
 // An architecture's name, and whether its queries and keys are interleaved.
@@ -133,29 +147,58 @@ void GgufWriter::AddTensor(std::string_view name, const std::vector<size_t>& sha
 
 void GgufWriter::AddTensor(const std::string& name, const std::vector<size_t>& shape,
                            StorageType type, const std::vector<float>& values) {
-  AddTensor(name, shape, TypeNumber(type), Encode(type, values));
+  const bool is_rounded = rounds_matrices && HasBlocksOfWeights(name, shape);
+  const uint32_t number = is_rounded ? kQ4_0Number : TypeNumber(type);
+  AddTensor(name, shape, number, EncodeAs(number, values));
 }
 
-std::string GgufWriter::File() const {
+void GgufWriter::Append(const std::vector<float>& values) {
+  Tensor& tensor = tensors_.back();
+  tensor.data += EncodeAs(tensor.type, values);
+}
+
+std::string GgufWriter::Header() const {
   std::string file = "GGUF" + Bytes(version) + Bytes<uint64_t>(tensors_.size() + extra_tensors) +
                      Bytes<uint64_t>(num_keys_ + extra_keys) + keys_;
-  std::string data;
+  uint64_t next = 0;
   for (size_t i = 0; i < tensors_.size(); ++i) {
     const Tensor& tensor = tensors_[i];
     file += Text(tensor.name) + Bytes(static_cast<uint32_t>(tensor.shape.size()));
     for (auto extent = tensor.shape.rbegin(); extent != tensor.shape.rend(); ++extent) {
       file += Bytes<uint64_t>(*extent);
     }
-    uint64_t offset = data.size();
+    uint64_t offset = next;
     for (const auto& [index, moved] : moved_tensors) {
       if (index == i) offset = moved;
     }
     file += Bytes(tensor.type) + Bytes<uint64_t>(offset);
-    data += tensor.data;
-    PadTo(kAlignment, data);
+    next = Aligned(next + tensor.data.size());
   }
-  PadTo(kAlignment, file);
-  return file + data;
+  file.resize(Aligned(file.size()), '\0');
+  return file;
+}
+
+std::string GgufWriter::File() const {
+  std::string file = Header();
+  for (const Tensor& tensor : tensors_) {
+    file += tensor.data;
+    file.resize(Aligned(file.size()), '\0');
+  }
+  return file;
+}
+
+void GgufWriter::Write(const std::filesystem::path& path) const {
+  std::ofstream stream(path, std::ios::binary | std::ios::trunc);
+  const auto write = [&](std::string_view bytes) {
+    stream.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  };
+  write(Header());
+  for (const Tensor& tensor : tensors_) {
+    write(tensor.data);
+    write(std::string(Aligned(tensor.data.size()) - tensor.data.size(), '\0'));
+  }
+  stream.close();
+  if (!stream) throw std::runtime_error("cannot write " + path.string());
 }
 
 void AddTokenizer(const ByteLevelTokenizer& tokenizer, ChatTemplateText chat_template,
@@ -307,14 +350,14 @@ std::filesystem::path WriteGguf(const ReferenceModel& model, StorageType type,
     writers[0].AddTensor("rope_freqs.weight", {factors.size()}, StorageType::kF32, factors);
   }
   if (parts == 1) {
-    WriteFile(path, writers[0].File());
+    writers[0].Write(path);
     return path;
   }
   const auto part_path = [&](size_t part) {
     return path.parent_path() /
            std::format("{}-{:05}-of-{:05}.gguf", path.stem().string(), part + 1, parts);
   };
-  for (size_t part = 0; part < parts; ++part) WriteFile(part_path(part), writers[part].File());
+  for (size_t part = 0; part < parts; ++part) writers[part].Write(part_path(part));
   return part_path(0);
 }
 

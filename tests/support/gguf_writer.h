@@ -46,7 +46,15 @@ class GgufWriter {
                  std::string data);
   void AddTensor(const std::string& name, const std::vector<size_t>& shape, StorageType type,
                  const std::vector<float>& values);
+  // Adds further values of the last tensor, of which whole blocks were added until now.
+  void Append(const std::vector<float>& values);
 
+  // Values of matrices become Q4_0 instead of the type that is given, if their rows have whole
+  // blocks. Biases, routers and norms stay what they are, because llama.cpp wants them in f32.
+  bool rounds_matrices = false;
+
+  // Writes the file without a second copy of the tensors in memory.
+  void Write(const std::filesystem::path& path) const;
   // The whole file. The next fields make it a broken one if they are changed.
   std::string File() const;
   uint32_t version = 3;
@@ -71,6 +79,9 @@ class GgufWriter {
     uint32_t type;
     std::string data;
   };
+
+  // What stands before the data of the tensors.
+  std::string Header() const;
 
   uint64_t num_keys_ = 0;
   std::string keys_;

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <exception>
 #include <format>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -42,7 +43,10 @@ int Main(int argc, char** argv) {
   std::string config_path;
   double router_skew = 0.0;
   double embedding_scale = 1.0;
-  command.AddText("-o,--output", directory, "The directory to write").Required();
+  command
+      .AddText("-o,--output", directory,
+               "The directory to write, or with --config a file NAME.gguf, whose matrices are Q4_0")
+      .Required();
   // Added before the options that change the shape: options are stored in this order.
   command.Add(
       "--shape", "NAME",
@@ -95,6 +99,11 @@ int Main(int argc, char** argv) {
       family.storage = spec.format.storage;
       family.router_skew = router_skew;
       family.embedding_scale = static_cast<float>(embedding_scale);
+      if (directory.ends_with(".gguf")) {
+        if (logits_tokens > 0) throw std::runtime_error("--logits needs a directory as --output");
+        WriteFamilyGguf(family, directory, true);
+        return {};
+      }
       WriteFamilyDirectory(family, directory);
       if (logits_tokens > 0) {
         WriteLogits(reference::ReadHuggingFaceDirectory(directory), logits_tokens,

@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 #include <string>
+#include <vector>
 
 #include "reference/hugging_face_directory.h"
 #include "support/family_checkpoint.h"
@@ -112,6 +114,32 @@ TEST(MakeCheckpoint, WritesTheModelOfAConfiguration) {
                                       "--config", (directory / "other.json").string()});
   EXPECT_NE(other.exit_code, 0);
   EXPECT_NE(other.error.find("GPT2LMHeadModel"), std::string::npos) << other.error;
+}
+
+TEST(MakeCheckpoint, WritesAGgufFileOfAConfiguration) {
+  const TemporaryDirectory directory;
+  const auto make = [&](const char* family, const std::string& file,
+                        std::vector<std::string> more) {
+    const std::string config = (directory / "config.json").string();
+    WriteFile(config, FamilyNamed(family).config_json);
+    std::vector<std::string> command = {CRIA_MAKE_CHECKPOINT, "-o", (directory / file).string(),
+                                        "--config", config};
+    command.insert(command.end(), more.begin(), more.end());
+    return RunProgram(command);
+  };
+  const RunResult result = make("Lfm2", "made.gguf", {"--dtype", "f32"});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  WriteFamilyGguf(FamilyNamed("Lfm2"), directory / "expected.gguf", true);
+  EXPECT_EQ(ReadFile(directory / "made.gguf") == ReadFile(directory / "expected.gguf"), true);
+  WriteFamilyGguf(FamilyNamed("Lfm2"), directory / "f32.gguf");
+  EXPECT_LT(std::filesystem::file_size(directory / "made.gguf"),
+            std::filesystem::file_size(directory / "f32.gguf") / 3);
+  const RunResult unknown = make("Lfm3", "other.gguf", {});
+  EXPECT_NE(unknown.exit_code, 0);
+  EXPECT_NE(unknown.error.find("no GGUF file can say"), std::string::npos) << unknown.error;
+  const RunResult logits = make("Lfm2", "logits.gguf", {"--logits", "3"});
+  EXPECT_NE(logits.exit_code, 0);
+  EXPECT_NE(logits.error.find("--logits needs a directory"), std::string::npos) << logits.error;
 }
 
 }  // namespace

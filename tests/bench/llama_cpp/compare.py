@@ -3,6 +3,7 @@
 
     compare.py --cria build/release/cli/cria --model MODEL.cria \\
                --llama-bench FOLDER/build/bin/llama-bench --gguf MODEL.gguf [--threads 2] [--pairs 5]
+               [--prompt 512 --answer 64 --depths 0,4096]
 
 Each pair is one run of one test, or of all short prompts, by Cria, then by llama.cpp with each setting of -fa.
 They run directly after one another, because the machine's speed changes from minute to minute. Run it in the tree
@@ -18,6 +19,14 @@ SHORT_PROMPTS = [2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64]
 # Prompts, generated tokens, depths, repetitions within a run.
 TESTS = [(SHORT_PROMPTS, 0, 0, 3), ([512], 0, 0, 1), ([512], 0, 2048, 1), ([0], 128, 0, 1),
          ([0], 128, 2048, 1)]
+
+
+def chosen_tests(prompt, answer, depths):
+    """A prompt and an answer of these lengths at each depth, or TESTS if no depths are given."""
+    if depths is None:
+        return TESTS
+    return [test for depth in map(int, depths.split(","))
+            for test in (([prompt], 0, depth, 1), ([0], answer, depth, 1))]
 
 
 def run(command):
@@ -51,9 +60,13 @@ def main():
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--kv", default="int8", help="Cria's KV type; llama.cpp's is f16")
     parser.add_argument("--chunk", type=int, default=128, help="Cria's prefill chunk")
+    parser.add_argument("--depths", help="Tokens before the test, such as 0,4096; instead of the usual tests")
+    parser.add_argument("--prompt", type=int, default=512, help="With --depths: tokens of the prompt")
+    parser.add_argument("--answer", type=int, default=128, help="With --depths: tokens of the answer")
     arguments = parser.parse_args()
 
-    for prompts, generated, depth, repetitions in TESTS:
+    tests = chosen_tests(arguments.prompt, arguments.answer, arguments.depths)
+    for prompts, generated, depth, repetitions in tests:
         test = ["-p", ",".join(map(str, prompts)), "-n", str(generated), "-d", str(depth),
                 "-r", str(repetitions), "-t", str(arguments.threads), "-o", "json"]
         cria = [arguments.cria, "bench", "-m", arguments.model, "--kv", arguments.kv,

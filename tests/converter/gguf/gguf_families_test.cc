@@ -10,12 +10,15 @@
 #include "converter/convert.h"
 #include "converter/gguf/convert_to_bytes.h"
 #include "converter/gguf/gguf_config.h"
+#include "converter/gguf/stored_weights.h"
 #include "converter/open_checkpoint.h"
 #include "core/format.h"
+#include "model/model_file.h"
 #include "support/family_checkpoint.h"
 #include "support/family_gguf.h"
 #include "support/files.h"
 #include "support/temporary_directory.h"
+#include "support/unwrap.h"
 
 namespace cria {
 namespace {
@@ -39,6 +42,39 @@ TEST_P(GgufFamiliesTest, IsTheModelThatHuggingFacesFilesAre) {
     ASSERT_FALSE(expected.empty());
     EXPECT_EQ(ConvertToBytes(gguf, output_, {.weights = scheme}) == expected, true);
   }
+}
+
+// How far `values` are from `expected`, of the root mean square of these.
+double RelativeDifference(const std::vector<float>& values, const std::vector<float>& expected) {
+  double difference = 0.0, all = 0.0;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    difference += std::pow(double{values.at(i)} - expected[i], 2.0);
+    all += std::pow(double{expected[i]}, 2.0);
+  }
+  return all == 0.0 ? difference : std::sqrt(difference / all);
+}
+
+// The files that other programs are measured with are the same models: no weight is further from
+// the checkpoint's than four bits make it.
+TEST_P(GgufFamiliesTest, RoundsMatricesToFourBits) {
+  const auto folder = directory_.path() / "hf" / "model";
+  const auto gguf = directory_.path() / "model.gguf";
+  const auto expected_output = directory_.path() / "expected.cria";
+  support::WriteFamilyDirectory(GetParam(), folder);
+  support::WriteFamilyGguf(GetParam(), gguf, true);
+  Unwrap(Convert(folder, expected_output, {.weights = Scheme::kF32}));
+  Unwrap(Convert(gguf, output_, {.weights = Scheme::kF32}));
+  const ModelFile expected = Unwrap(ModelFile::Open(expected_output));
+  const ModelFile rounded = Unwrap(ModelFile::Open(output_));
+  size_t num_rounded = 0;
+  for (const TensorSpec& spec : ExpectedTensors(expected.config())) {
+    const double difference = RelativeDifference(WeightsOf(rounded, spec.role, spec.layer),
+                                                 WeightsOf(expected, spec.role, spec.layer));
+    EXPECT_LT(difference, spec.is_vector() ? 1e-6 : 0.11) << spec.Name();
+    num_rounded += difference > 0.05 ? 1 : 0;
+  }
+  // Experts in MXFP4 stay what they are.
+  EXPECT_GE(num_rounded, 2 * expected.config().num_hidden_layers);
 }
 
 // Both files have the same codes, although those of Hugging Face's are in another order.

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "converter/convert.h"
+#include "converter/gguf/stored_weights.h"
 #include "model/model_file.h"
 #include "support/block_gguf.h"
 #include "support/family_checkpoint.h"
@@ -27,29 +28,6 @@ namespace cria {
 namespace {
 
 using ::testing::HasSubstr;
-
-std::vector<std::byte> ReadBytes(const ModelFile& file, const FileRange& range) {
-  std::vector<std::byte> bytes(range.bytes);
-  Unwrap(file.Read(range, bytes));
-  return bytes;
-}
-
-// The rows of a tensor, one piece behind another.
-std::vector<float> WeightsOf(const ModelFile& file, TensorRole role, int layer) {
-  std::vector<float> weights;
-  for (const StoredTensor& piece : file.pieces(role, layer)) {
-    const std::vector<std::byte> data = ReadBytes(file, piece.data);
-    std::vector<float> values(piece.spec.output_channels * piece.spec.input_channels);
-    if (piece.layout.block_format() == nullptr) {
-      std::memcpy(values.data(), data.data(), data.size());
-    } else {
-      DequantizeBlocks(*piece.layout.block_format(), data.data(), values);
-      for (float& value : values) value *= piece.layout.factor;
-    }
-    weights.insert(weights.end(), values.begin(), values.end());
-  }
-  return weights;
-}
 
 std::vector<Scheme> SchemesOf(const ModelFile& file, TensorRole role, int layer) {
   std::vector<Scheme> schemes;
