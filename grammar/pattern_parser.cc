@@ -17,7 +17,7 @@ namespace {
 
 // All classes of a pattern together, for their time. A property such as \p{L} has about 650 ranges.
 constexpr size_t kMaxPatternRanges = 1 << 18;
-// Those that are kept, for their memory. A class of many ranges is kept once.
+// The ranges that are kept, for their memory. A class of many ranges is kept once.
 constexpr size_t kMaxKeptRanges = 1 << 16;
 constexpr size_t kManyRanges = 64;
 

@@ -339,7 +339,7 @@ std::vector<std::string> LargeBodies() {
   bodies.push_back(R"({"max_tokens":2,"prompt":"a","input_suffix":"a","input_prefix":")" +
                    repeat("a b", kBytes - 100) + "\"}");
   bodies.push_back(R"({"max_tokens":2,"prompt":"a","grammar":"root ::= %json {\"enum\":[)" +
-                   repeat("{},", 200'000) + R"({}]}","messages":[{"role":"user","content":"a"}]})");
+                   repeat("{},", 240'000) + R"({}]}","messages":[{"role":"user","content":"a"}]})");
   bodies.push_back(R"({"max_tokens":2,"prompt":"a","grammar":")" + repeat("a", kBytes) +
                    R"(","messages":[{"role":"user","content":"a"}]})");
   const std::string long_text = repeat("ab ", kBytes / 2);
