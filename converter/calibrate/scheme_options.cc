@@ -33,6 +33,32 @@ Step BestStep(const std::vector<MatrixOptions>& matrices, const std::vector<size
   return best;
 }
 
+// Takes the same option for all matrices if one has room and costs less than what is chosen,
+// because steps that are each the best can end there.
+void TakeCheaperUniform(const std::vector<MatrixOptions>& matrices, uint64_t max_bytes,
+                        std::vector<size_t>& chosen) {
+  const auto total = [&](const auto& choice_of) {
+    std::pair<uint64_t, double> bytes_and_cost = {};
+    for (size_t i = 0; i < matrices.size(); ++i) {
+      const SchemeOption& option = matrices[i].options[choice_of(i)];
+      bytes_and_cost.first += option.bytes();
+      bytes_and_cost.second += option.cost;
+    }
+    return bytes_and_cost;
+  };
+  double lowest = total([&](size_t i) { return chosen[i]; }).second;
+  size_t num_options = matrices.empty() ? 0 : matrices.front().options.size();
+  for (const MatrixOptions& matrix : matrices) {
+    num_options = std::min(num_options, matrix.options.size());
+  }
+  for (size_t option = 0; option < num_options; ++option) {
+    const auto [bytes, cost] = total([option](size_t) { return option; });
+    if (bytes > max_bytes || cost >= lowest) continue;
+    lowest = cost;
+    std::ranges::fill(chosen, option);
+  }
+}
+
 }  // namespace
 
 std::vector<MatrixOptions> AllSchemeOptions(const FilePlan& plan, ChosenMatrices which) {
@@ -68,10 +94,12 @@ Result<std::vector<size_t>> ChooseOptions(const std::vector<MatrixOptions>& matr
   }
   while (true) {
     const Step step = BestStep(matrices, chosen, max_bytes - bytes);
-    if (step.bytes == 0) return chosen;
+    if (step.bytes == 0) break;
     bytes += step.bytes;
     chosen[step.matrix] = step.option;
   }
+  TakeCheaperUniform(matrices, max_bytes, chosen);
+  return chosen;
 }
 
 }  // namespace cria

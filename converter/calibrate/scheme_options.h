@@ -47,8 +47,8 @@ std::vector<MatrixOptions> AllSchemeOptions(const FilePlan& plan,
 
 // The options, one for each matrix, whose costs have a small sum among those that take at most
 // `max_bytes` together. It begins with the smallest option of each and takes the steps that save
-// most cost for each byte and have room. Fails with kUsage if there is no room for the smallest
-// ones.
+// most cost for each byte and have room. The sum is not larger than that of any option that all
+// matrices can have. Fails with kUsage if there is no room for the smallest ones.
 Result<std::vector<size_t>> ChooseOptions(const std::vector<MatrixOptions>& matrices,
                                           uint64_t max_bytes);
 

@@ -88,6 +88,15 @@ TEST(SchemeOptions, ALargerOptionThatCostsMoreIsNeverChosen) {
   EXPECT_EQ(*ChooseOptions(matrices, 1000), (std::vector<size_t>{1}));
 }
 
+TEST(SchemeOptions, NeverCostMoreThanOneOptionForAll) {
+  // The second step of the small matrix saves more for each byte than that of the large one, but
+  // leaves it no room.
+  const std::vector<MatrixOptions> matrices = {MatrixWith({{80, 5.0}, {40, 13.0}, {120, 0.6}}),
+                                               MatrixWith({{200, 0.5}, {100, 10.0}, {300, 0.4}})};
+  EXPECT_EQ(*ChooseOptions(matrices, 280), (std::vector<size_t>{0, 0}));
+  EXPECT_EQ(*ChooseOptions(matrices, 279), (std::vector<size_t>{2, 1}));
+}
+
 // Against every combination: no cheaper one takes fewer bytes than what was chosen less the largest
 // step.
 TEST(SchemeOptions, ComeCloseToTheBestCombination) {
