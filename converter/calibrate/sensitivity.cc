@@ -22,7 +22,7 @@ namespace {
 
 // The text is as long as this number of multiplications allows, between these numbers of tokens:
 // each matrix needs a run of the layers behind it.
-constexpr double kMultiplications = 3e13;
+constexpr double kMultiplications = 3e12;
 constexpr size_t kMinTokens = 1024;
 constexpr size_t kMaxTokens = 4096;
 // Windows are run together as long as the changed activations of all matrices take these bytes.
