@@ -1,5 +1,6 @@
 #include "cli/convert/checkpoint_options.h"
 
+#include "converter/calibrate/shipped_text.h"
 #include "converter/tokenizer/named_chat_templates.h"
 #include "core/format.h"
 #include "model/path_contents.h"
@@ -97,6 +98,12 @@ Status ChooseWeights(const CodesChoice& codes, CheckpointArguments& arguments) {
 
 bool CalibratesByDefault(const ConvertOptions& options, bool rounds) {
   return !rounds && !options.keeps_codes && options.weights != Scheme::kF32;
+}
+
+size_t OwnTextTokens(const ConvertOptions& options, const ModelConfig& config) {
+  const bool has_few_bits = options.weights == Scheme::kW2G64 || options.weights == Scheme::kW3G64;
+  return ShippedTextTokens(config, options.target || has_few_bits ? ShippedTextLength::kLong
+                                                                  : ShippedTextLength::kUsual);
 }
 
 }  // namespace cria::cli

@@ -15,7 +15,6 @@
 #include "cli/convert/conversion_check.h"
 #include "cli/flags/options.h"
 #include "cli/plan/program_memory.h"
-#include "converter/calibrate/shipped_text.h"
 #include "converter/convert.h"
 #include "converter/hub/look_up.h"
 #include "converter/step_costs.h"
@@ -39,7 +38,7 @@ double ConversionSeconds(const ModelConfig& config, const CostArguments& argumen
   ConvertOptions options = arguments.source.options;
   if (CalibratesByDefault(options, arguments.rounds)) {
     CalibrationOptions& calibration = options.calibration.emplace();
-    calibration.max_tokens = ShippedTextTokens(config);
+    calibration.max_tokens = OwnTextTokens(options, config);
   }
   const StepCosts costs = EstimateStepCosts(
       config, options, {.verifies = CountParameters(config) <= kMaxCheckedParameters});

@@ -104,7 +104,8 @@ void AddOptions(cria::cli::CommandLine& command, Arguments& arguments) {
   command
       .AddNumber("--calibration-tokens", arguments.calibration_tokens,
                  "Tokens of the text to use at most (default: of the converter's own 8,192 to "
-                 "12,288; of yours four for each input of the widest matrix, at least 16,384)",
+                 "12,288, and 16,384 for int2, int3 and a target; of yours four for each input of "
+                 "the widest matrix, at least 16,384)",
                  size_t{256}, size_t{1} << 24)
       .Default("");
   command.AddChoice("--rotate", arguments.rotation,
@@ -349,7 +350,7 @@ cria::Status ConvertLocal(Arguments& arguments) {
                         cria::OutlineConversion(arguments.checkpoint, arguments.options));
   auto& calibration = arguments.options.calibration;
   if (calibration && calibration->is_optional && calibration->max_tokens == 0) {
-    calibration->max_tokens = cria::ShippedTextTokens(outline.config);
+    calibration->max_tokens = cria::cli::OwnTextTokens(arguments.options, outline.config);
   }
   const bool verifies = IsToBeVerified(arguments, outline.config);
   ConversionBar bar(cria::EstimateStepCosts(outline.config, arguments.options,

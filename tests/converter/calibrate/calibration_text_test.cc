@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "converter/calibrate/shipped_text.h"
 #include "converter/tokenizer/tokenizer_import.h"
 #include "support/temporary_directory.h"
 #include "support/tiny_checkpoint.h"
@@ -122,6 +123,17 @@ TEST_F(CalibrationTextTest, SaysWhatIsWrongWithALine) {
   EXPECT_THAT(ErrorOf("{\"a\": 1}"), HasSubstr("line 1 of the calibration text has no list"));
   EXPECT_THAT(ErrorOf("[1]"), HasSubstr("without the texts role and content"));
   EXPECT_THAT(ErrorOf("[{\"role\": \"user\", \"content\": 3}]"), HasSubstr("without the texts"));
+}
+
+TEST(ShippedTextTokens, FollowTheWidthAndTheLength) {
+  ModelConfig config;
+  config.hidden_size = 64;
+  config.intermediate_size = 172;
+  EXPECT_EQ(ShippedTextTokens(config), 8192);
+  EXPECT_EQ(ShippedTextTokens(config, ShippedTextLength::kLong), 16384);
+  config.intermediate_size = 8192;
+  EXPECT_EQ(ShippedTextTokens(config), 12288);
+  EXPECT_EQ(ShippedTextTokens(config, ShippedTextLength::kLong), 16384);
 }
 
 TEST(UsualCalibrationTokens, FollowTheWidth) {
