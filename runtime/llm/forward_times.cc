@@ -34,30 +34,33 @@ void ForwardTimes::Learn(size_t num_singles, size_t num_prompt_tokens, Duration 
   }
   if (num_singles > 0) {
     ++num_with_prompts_;
-  } else {
+    LearnPrompt(num_singles, num_prompt_tokens, Seconds(time));
+  } else if (num_prompt_tokens > 1) {
     // The first token of a prompt takes about as long as a single one.
-    num_singles = 1;
-    if (--num_prompt_tokens == 0) return;
+    LearnPrompt(1, num_prompt_tokens - 1, Seconds(time));
   }
+}
+
+void ForwardTimes::LearnPrompt(size_t num_singles, size_t num_prompt_tokens, double seconds) {
   const double alone = costs_.Seconds(KnownRows(num_singles));
   if (alone == 0.0) return;
-  if (Seconds(time) < alone) {
+  if (seconds < alone) {
     // The single tokens alone were measured while the machine was slow.
-    costs_.Learn(KnownRows(num_singles), Seconds(time));
+    costs_.Learn(KnownRows(num_singles), seconds);
     return;
   }
   // The end of a prompt can be so short that a token of it takes much longer.
   if (2 * num_prompt_tokens < PromptTokensBeside(num_singles)) return;
   // A token more takes at least a part of what each takes.
   const auto num_tokens = static_cast<double>(num_singles + num_prompt_tokens);
-  const double seconds = std::max((Seconds(time) - alone) / static_cast<double>(num_prompt_tokens),
-                                  Seconds(time) / (4.0 * num_tokens));
+  const double added = std::max((seconds - alone) / static_cast<double>(num_prompt_tokens),
+                                seconds / (4.0 * num_tokens));
   if (prompt_token_seconds_ == 0.0) {
-    prompt_token_seconds_ = seconds;
+    prompt_token_seconds_ = added;
     return;
   }
   const double surprise =
-      std::clamp(seconds / prompt_token_seconds_, 1.0 / kMaxDifference, kMaxDifference) - 1.0;
+      std::clamp(added / prompt_token_seconds_, 1.0 / kMaxDifference, kMaxDifference) - 1.0;
   prompt_token_seconds_ *= 1.0 + kLearntShare * surprise;
 }
 
@@ -69,12 +72,8 @@ ForwardTimes::Duration ForwardTimes::Patience(bool has_prompt) const {
 size_t ForwardTimes::PromptTokensBeside(size_t num_singles) const {
   const size_t rows = KnownRows(num_singles);
   if (!costs_.Knows(rows) || num_with_prompts_ >= kMaxWithPrompts) return 0;
-  return PromptTokensIn((kStretch - 1.0) * costs_.Seconds(rows));
-}
-
-size_t ForwardTimes::PromptTokensIn(double seconds) const {
   if (prompt_token_seconds_ == 0.0) return std::min(kFirstPromptTokens, chunk_tokens_);
-  const double tokens = seconds / prompt_token_seconds_;
+  const double tokens = (kStretch - 1.0) * costs_.Seconds(rows) / prompt_token_seconds_;
   return static_cast<size_t>(std::clamp(tokens, 1.0, static_cast<double>(chunk_tokens_)));
 }
 

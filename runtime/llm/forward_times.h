@@ -27,8 +27,8 @@ class ForwardTimes {
   const RowCosts& costs() const { return costs_; }
 
  private:
-  // How many tokens of prompts are likely to take so long.
-  size_t PromptTokensIn(double seconds) const;
+  // Notes how long a Forward took that ran so many of each, at least one.
+  void LearnPrompt(size_t num_singles, size_t num_prompt_tokens, double seconds);
 
   const size_t chunk_tokens_;
   Duration step_time_{0};  // The usual time of a Forward of single tokens; 0: not known.

@@ -90,10 +90,10 @@ Status ScheduledBatch::Run(TokenModel& model) {
   return {};
 }
 
-size_t ScheduledBatch::num_prompt_tokens() const {
+size_t ScheduledBatch::num_decoding_tokens() const {
   size_t count = 0;
   for (const ScheduledWork* const work : works_) {
-    if (!work->is_decoding()) count += work->taken.num_tokens;
+    if (work->is_decoding()) count += work->taken.num_tokens + work->taken.num_drafts;
   }
   return count;
 }

@@ -69,8 +69,8 @@ class ScheduledBatch {
 
   std::span<ScheduledWork* const> works() const { return works_; }
   size_t num_tokens() const { return tokens_.size(); }
-  // Tokens that are neither single ones of sessions that are decoding nor drafts.
-  size_t num_prompt_tokens() const;
+  // Tokens of sessions that are decoding, drafts included; the others are parts of prompts.
+  size_t num_decoding_tokens() const;
 
  private:
   std::vector<int32_t> tokens_;

@@ -261,8 +261,8 @@ void Scheduler::Lead(Lock& lock) {
     ++stats_.num_forwards;
     if (status) {
       stats_.num_tokens += batch_.num_tokens();
-      const size_t num_prompt_tokens = batch_.num_prompt_tokens();
-      times_.Learn(batch_.num_tokens() - num_prompt_tokens, num_prompt_tokens, time);
+      const size_t num_decoding = batch_.num_decoding_tokens();
+      times_.Learn(num_decoding, batch_.num_tokens() - num_decoding, time);
     }
     if (!status && batch_.works().size() > 1) {
       // Run again one by one, so that only the session whose tokens fail ends.
@@ -298,8 +298,8 @@ void Scheduler::TakeWorks() {
   }
   batch_.TakeSingles(first_work_, max_drafts());
   size_t room = chunk_tokens - batch_.num_tokens();
-  if (const size_t singles = batch_.num_tokens() - batch_.num_prompt_tokens(); singles > 0) {
-    room = std::min(room, times_.PromptTokensBeside(singles));
+  if (const size_t num_decoding = batch_.num_decoding_tokens(); num_decoding > 0) {
+    room = std::min(room, times_.PromptTokensBeside(num_decoding));
   } else if (rounds_.num_decoding > 0) {
     // Sessions that decode are late, and should not wait for long when they come.
     room = std::min(room, std::max<size_t>(1, times_.PromptTokensBeside(rounds_.num_decoding)));

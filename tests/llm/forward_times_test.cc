@@ -8,6 +8,14 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
+// A single token takes ten milliseconds, and each token of a prompt beside it one more.
+ForwardTimes Measured() {
+  ForwardTimes times(128);
+  times.Learn(1, 0, milliseconds(10));
+  times.Learn(1, 8, milliseconds(18));
+  return times;
+}
+
 TEST(ForwardTimesTest, WaitsForAPartOfTheUsualTime) {
   ForwardTimes times(128);
   EXPECT_EQ(times.Patience(false), milliseconds(0)) << "nothing is known";
@@ -39,9 +47,7 @@ TEST(ForwardTimesTest, PromptsAreReadInPartsThatTakeThreeTimesAsLong) {
 }
 
 TEST(ForwardTimesTest, MoreSingleTokensHaveLongerPartsOfPromptsBesideThem) {
-  ForwardTimes times(128);
-  times.Learn(1, 0, milliseconds(10));
-  times.Learn(1, 8, milliseconds(18));
+  ForwardTimes times = Measured();
   EXPECT_EQ(times.PromptTokensBeside(8), 0u) << "the time of eight alone is measured first";
   times.Learn(8, 0, milliseconds(24));
   EXPECT_EQ(times.PromptTokensBeside(8), 48u);
@@ -58,9 +64,7 @@ TEST(ForwardTimesTest, APartOfAPromptAloneIsLearntToo) {
 }
 
 TEST(ForwardTimesTest, TheShortEndOfAPromptIsNotLearnt) {
-  ForwardTimes times(128);
-  times.Learn(1, 0, milliseconds(10));
-  times.Learn(1, 8, milliseconds(18));
+  ForwardTimes times = Measured();
   times.Learn(1, 2, milliseconds(18));
   EXPECT_EQ(times.PromptTokensBeside(1), 20u);
 }
@@ -77,9 +81,7 @@ TEST(ForwardTimesTest, SingleTokensAreMeasuredAgainIfThereAreAlwaysPrompts) {
 }
 
 TEST(ForwardTimesTest, AMeasurementOnASlowMachineIsForgottenByShorterForwardsWithPrompts) {
-  ForwardTimes times(128);
-  times.Learn(1, 0, milliseconds(10));
-  times.Learn(1, 8, milliseconds(18));
+  ForwardTimes times = Measured();
   times.Learn(8, 0, milliseconds(1000));
   EXPECT_EQ(times.PromptTokensBeside(8), 128u);
   for (int i = 0; i < 100; ++i) times.Learn(8, 32, milliseconds(40));
