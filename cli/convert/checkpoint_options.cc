@@ -100,10 +100,10 @@ bool CalibratesByDefault(const ConvertOptions& options, bool rounds) {
   return !rounds && !options.keeps_codes && options.weights != Scheme::kF32;
 }
 
-size_t OwnTextTokens(const ConvertOptions& options, const ModelConfig& config) {
-  const bool has_few_bits = options.weights == Scheme::kW2G64 || options.weights == Scheme::kW3G64;
-  return ShippedTextTokens(config, options.target || has_few_bits ? ShippedTextLength::kLong
-                                                                  : ShippedTextLength::kUsual);
+size_t DefaultShippedTextTokens(const ConvertOptions& options, const ModelConfig& config) {
+  const bool may_have_few_bits =
+      options.target || options.weights == Scheme::kW2G64 || options.weights == Scheme::kW3G64;
+  return may_have_few_bits ? kShippedTextTokensForFewBits : ShippedTextTokens(config);
 }
 
 }  // namespace cria::cli

@@ -38,8 +38,8 @@ Status ChooseWeights(const CodesChoice& codes, CheckpointArguments& arguments);
 // Whether matrices are calibrated without being asked for. With `rounds`, they are rounded plainly.
 bool CalibratesByDefault(const ConvertOptions& options, bool rounds);
 
-// How many tokens of the converter's own text these options take by default. A target measures
-// matrices for longer than more tokens take.
-size_t OwnTextTokens(const ConvertOptions& options, const ModelConfig& config);
+// How many tokens of the converter's own text these options take by default: more for few bits, and
+// for a target, which may choose them.
+size_t DefaultShippedTextTokens(const ConvertOptions& options, const ModelConfig& config);
 
 }  // namespace cria::cli

@@ -38,7 +38,7 @@ double ConversionSeconds(const ModelConfig& config, const CostArguments& argumen
   ConvertOptions options = arguments.source.options;
   if (CalibratesByDefault(options, arguments.rounds)) {
     CalibrationOptions& calibration = options.calibration.emplace();
-    calibration.max_tokens = OwnTextTokens(options, config);
+    calibration.max_tokens = DefaultShippedTextTokens(options, config);
   }
   const StepCosts costs = EstimateStepCosts(
       config, options, {.verifies = CountParameters(config) <= kMaxCheckedParameters});

@@ -350,7 +350,8 @@ cria::Status ConvertLocal(Arguments& arguments) {
                         cria::OutlineConversion(arguments.checkpoint, arguments.options));
   auto& calibration = arguments.options.calibration;
   if (calibration && calibration->is_optional && calibration->max_tokens == 0) {
-    calibration->max_tokens = cria::cli::OwnTextTokens(arguments.options, outline.config);
+    calibration->max_tokens =
+        cria::cli::DefaultShippedTextTokens(arguments.options, outline.config);
   }
   const bool verifies = IsToBeVerified(arguments, outline.config);
   ConversionBar bar(cria::EstimateStepCosts(outline.config, arguments.options,

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <string_view>
 
 #include "converter/calibrate/calibration_text.h"
@@ -16,19 +15,14 @@ namespace cria {
 // has two or three kinds.
 std::string_view ShippedText();
 
-// Codes of few bits gain most from a longer text.
-enum class ShippedTextLength : uint8_t { kUsual, kLong };
-
-// How many of its tokens to calibrate a model with: usually four for each input of its widest
-// matrix, from 8,192 to 12,288, and 16,384 of a long text. It has about 40,000 with the vocabulary
-// of a usual model.
-inline size_t ShippedTextTokens(const ModelConfig& config,
-                                ShippedTextLength length = ShippedTextLength::kUsual) {
-  constexpr size_t kLeastUsualTokens = 8192;
-  constexpr size_t kMostUsualTokens = 12288;
-  constexpr size_t kLongTokens = 16384;
-  if (length == ShippedTextLength::kLong) return kLongTokens;
-  return std::clamp(CalibrationTokensFor(config, 4), kLeastUsualTokens, kMostUsualTokens);
+// How many of its tokens to calibrate a model with: four for each input of its widest matrix, and
+// at least 8,192. It has about 40,000 with the vocabulary of a usual model.
+inline size_t ShippedTextTokens(const ModelConfig& config) {
+  constexpr size_t kLeastShippedTokens = 8192;
+  constexpr size_t kMostShippedTokens = 12288;
+  return std::clamp(CalibrationTokensFor(config, 4), kLeastShippedTokens, kMostShippedTokens);
 }
+// How many for codes of few bits, which gain most from more tokens.
+inline constexpr size_t kShippedTextTokensForFewBits = 16384;
 
 }  // namespace cria

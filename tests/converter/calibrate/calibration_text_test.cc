@@ -125,15 +125,13 @@ TEST_F(CalibrationTextTest, SaysWhatIsWrongWithALine) {
   EXPECT_THAT(ErrorOf("[{\"role\": \"user\", \"content\": 3}]"), HasSubstr("without the texts"));
 }
 
-TEST(ShippedTextTokens, FollowTheWidthAndTheLength) {
+TEST(ShippedTextTokens, FollowTheWidth) {
   ModelConfig config;
   config.hidden_size = 64;
   config.intermediate_size = 172;
   EXPECT_EQ(ShippedTextTokens(config), 8192);
-  EXPECT_EQ(ShippedTextTokens(config, ShippedTextLength::kLong), 16384);
   config.intermediate_size = 8192;
   EXPECT_EQ(ShippedTextTokens(config), 12288);
-  EXPECT_EQ(ShippedTextTokens(config, ShippedTextLength::kLong), 16384);
 }
 
 TEST(UsualCalibrationTokens, FollowTheWidth) {
