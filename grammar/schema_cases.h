@@ -111,7 +111,7 @@ class SchemaCases {
   };
 
   bool Expand(const Case& open, uint32_t depth, CaseVisitor& visitor);
-  // Adds one to a list of a case that has some or is not full.
+  // Adds an item to a list of a case. If the list is full, it stays as it is, and reading fails.
   void AddItem(std::vector<Item>& items, const Item& item);
   // Adds a schema that is part `index` of `count` parts of the keyword.
   void AddSchema(Case& target, const jinja::Value& schema, bool is_negated, const Item& from,

@@ -26,7 +26,7 @@ class SchemaIndex {
   // The value with this name; null if there is none.
   const jinja::Value* Member(const jinja::Dict& object, std::string_view name);
 
-  // Whether there was no memory for a value: then what is added to the context is not bounded.
+  // Whether the values have taken more memory than they may. What is added afterwards has no bound.
   bool is_full() const { return context_.failed(); }
 
   // The bytes of a value that is a string; empty for others.

@@ -128,6 +128,7 @@ Node SchemaTranslator::Translate(std::span<const Term> given) {
     if (std::none_of(terms.begin(), terms.end(), is_known)) terms.push_back(term);
   }
   if (terms.empty()) return text_.AnyValue();
+  // Looking through 256 of those that are known takes about as long as a step.
   report_.Charge(terms[0].schema.is(Kind::kDict) ? terms[0].schema.dict : nullptr,
                  1 + known_.size() / 256);
   if (Find(excluded_, terms) < excluded_.size()) return Expressions::kNothing;

@@ -41,7 +41,7 @@ package_for() {  # ARCHITECTURE
 
 # Makes Python wheels for 64-bit processors, and the source distribution.
 package_python() {
-  local architecture folder usr=/usr how=python3 architectures=(arm64) source emulated_python
+  local architecture folder usr=/usr python=python3 architectures=(arm64) source emulated_python
   [ "$(uname -m)" != x86_64 ] || architectures=(amd64 arm64)
   source=$root/build/packages/cria-$(project_version).tar.gz
   rm -f build/packages/cria-*.whl "$source"
@@ -52,10 +52,10 @@ package_python() {
     [ "$architecture" = amd64 ] || usr=$CRIA_SYSROOT/usr
     if [ "$architecture" = arm64 ] && [ "$(uname -m)" = x86_64 ]; then
       ensure_python arm64
-      how="qemu-$(emulator_of arm64) -L $emulated_python $emulated_python/usr/bin/python3"
+      python="qemu-$(emulator_of arm64) -L $emulated_python $emulated_python/usr/bin/python3"
     fi
     inside "$root/platforms/archive/make_wheel.sh" "$architecture" "$folder" "$usr" "$root/build/packages"
-    inside "$root/tests/python/try_wheel.sh" "$(wheel_for "$architecture")" "$demo_model" "$how"
+    inside "$root/tests/python/try_wheel.sh" "$(wheel_for "$architecture")" "$demo_model" "$python"
   done
   inside "$root/platforms/archive/make_wheel.sh" source "$root/build/packages"
   [ "${#architectures[@]}" = 1 ] ||

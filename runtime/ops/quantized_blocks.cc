@@ -15,13 +15,14 @@ namespace cria::ops::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
+// Some processors, such as AMD's Zen 4, take two passes for vectors of 512 bits.
 using F32 = hn::CappedTag<float, 8>;
 using I32 = hn::RebindToSigned<F32>;
 constexpr size_t kLanes = hn::MaxLanes(F32());
 constexpr size_t kVectors = kActivationBlock / kLanes;
 constexpr int32_t kInfinityBits = 0x7f800000;
 
-// Blocks that take each step together, because a step of one block waits for that before it.
+// Blocks that take each step together: while one waits for its step before, others are computed.
 constexpr size_t kTogether = 8;
 using BlocksF32 = hn::CappedTag<float, kTogether>;
 using BlocksI32 = hn::RebindToSigned<BlocksF32>;
@@ -57,7 +58,6 @@ HWY_INLINE void MakeScales(BlockGroup& group) {
     const auto bits = hn::Load(BlocksI32(), group.largest_bits + i);
     const auto magnitudes = hn::BitCast(d, bits);
     const auto highest = hn::Set(d, kHighest);
-    // Infinity and NaN compare as large.
     const auto is_small = hn::Lt(bits, hn::BitCast(BlocksI32(), hn::Set(d, kMinMagnitude)));
     const auto is_finite = hn::Lt(bits, hn::Set(BlocksI32(), kInfinityBits));
     const auto scales =

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Checks Cria with the models of fetch.py: tokens, greedy texts, what each format loses, calls of tools, and the speed
-beside llama.cpp, alone and for several clients of a server. Prints tables in Markdown. Exits with 77 if the models are not there.
+beside llama.cpp, alone and for several clients of a server. Prints tables in Markdown. Exits with 77 if the models are
+not there.
 
 With --short, only codes that are kept are compared, in short texts, and nothing is timed.
 """

@@ -46,9 +46,9 @@ constexpr Together kTogether = {3, 2};
 #endif
 static_assert(kBlockParts % kTogether.parts == 0);
 
-// Products of two to kMaxFewRows rows do without a Span, because few rows do not pay for writing
-// one. So many rows are multiplied together that their sums, and those of a step, fit the
-// registers. If this is 1, all such products have a Span.
+// Few rows do not pay for writing a Span. Products of two to kMaxFewRows rows do without one, and
+// multiply kFewRows rows at a time: the sums of so many, and those of a step, fit the registers. If
+// kFewRows is 1, all products of several rows have a Span.
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL
 constexpr size_t kFewRows = 4;
 #elif HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
@@ -56,7 +56,6 @@ constexpr size_t kFewRows = 3;
 #else
 constexpr size_t kFewRows = 1;
 #endif
-
 constexpr size_t kMaxFewRows = 3 * kFewRows;
 
 using VF32 = hn::Vec<BlockF32>;

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Writes a GGUF of random weights in the shape of a Hugging Face config.json, all matrices Q4_0.
 
-It is for measuring speed only. Routers of Qwen3-MoE are f32; with --router-skew S, the weights of
-expert e are divided by (e + 1)^S, as in cria-make-checkpoint. Needs the Python packages gguf and
-numpy.
+It is for measuring speed only, of Llamas and of Qwen3-MoE, and the file has no tokenizer; cria-make-checkpoint
+writes files of other families. Routers of Qwen3-MoE are f32; with --router-skew S, the weights of expert e are
+divided by (e + 1)^S, as in cria-make-checkpoint. Needs the Python packages gguf and numpy.
 
     make_gguf.py CHECKPOINT_FOLDER OUTPUT.gguf [--head q4_0|q8_0] [--router-skew S]
 """

@@ -35,7 +35,7 @@ WISHES = ["Explain how to mend", "Tell me a story about", "List ten facts about"
           "Compare two ways to clean", "Make a plan for a day with", "Say what can go wrong with"]
 
 
-def question(numbers):
+def make_question(numbers):
     """About 60 tokens, which no other request has."""
     wish = numbers.choice(WISHES)
     things = numbers.sample(THINGS, 4)
@@ -85,7 +85,7 @@ class Turn:
     async def ask(self):
         while (asked := time.monotonic()) < self.end:
             client = CountingClient(self.options)
-            await client.ask(question(self.numbers))
+            await client.ask(make_question(self.numbers))
             self.tokens += client.tokens_between(self.begin, self.end)
             if asked >= self.begin and client.first_token_seconds is not None:
                 self.first_tokens.append(client.first_token_seconds)

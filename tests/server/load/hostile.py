@@ -5,11 +5,12 @@
     tests/server/load/hostile.py … -m demo.cria --seed 1 --only 1234    # one of them again, with its answer
 
 Starts cria-serve with the first model, and then with all of them. Some clients at once send the requests that
-hostile_requests.py makes of the seed: fields of wrong types and sizes, what is not JSON or not HTTP, wrong methods, bodies that do not end. Exits
-with 1 if the server dies, if an answer has a status of 500, is not HTTP or has no sentence with an error, if the server
-takes more memory than its plan or leaks descriptors, or if a good question then has another answer than before; and if a
-path has no answer of 200 from either server, because the code behind its checks was not reached then. The model of
-hostile_model.py answers on the paths for which a model must have special tokens, or be a reranker.
+hostile_requests.py makes of the seed: fields of wrong types and sizes, what is not JSON or not HTTP, wrong methods,
+bodies that do not end. Exits with 1 if the server dies, if an answer has a status of 500, is not HTTP or has no
+sentence with an error, if the server takes more memory than its plan or leaks descriptors, or if a good question then
+has another answer than before; and if a path has no answer of 200 from either server, because the code behind its
+checks was not reached then. The model of hostile_model.py answers on the paths for which a model must have special
+tokens, or be a reranker.
 
 Needs Python's standard library alone.
 """
