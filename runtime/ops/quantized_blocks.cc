@@ -47,6 +47,22 @@ HWY_INLINE int32_t LargestBits(const float* values) {
   return hn::ReduceMax(di32, largest);
 }
 
+// The quotients, rounded to the nearest float. Those of Highway on ARMv7 are products with
+// approximate reciprocals, and the reciprocal of the largest floats is 0 there.
+HWY_INLINE hn::Vec<BlocksF32> Divide(hn::Vec<BlocksF32> dividends, hn::Vec<BlocksF32> divisors) {
+#if HWY_ARCH_ARM_V7
+  const BlocksF32 d;
+  alignas(32) float quotients[kTogether];
+  alignas(32) float by[kTogether];
+  hn::Store(dividends, d, quotients);
+  hn::Store(divisors, d, by);
+  for (size_t i = 0; i < hn::Lanes(d); ++i) quotients[i] /= by[i];
+  return hn::Load(d, quotients);
+#else
+  return hn::Div(dividends, divisors);
+#endif
+}
+
 // Makes scales, and what values are multiplied by, of the largest magnitudes.
 HWY_INLINE void MakeScales(BlockGroup& group) {
   constexpr float kHighest = 127.0f;
@@ -61,9 +77,9 @@ HWY_INLINE void MakeScales(BlockGroup& group) {
     const auto is_small = hn::Lt(bits, hn::BitCast(BlocksI32(), hn::Set(d, kMinMagnitude)));
     const auto is_finite = hn::Lt(bits, hn::Set(BlocksI32(), kInfinityBits));
     const auto scales =
-        hn::IfThenElse(hn::RebindMask(d, is_finite), hn::Div(magnitudes, highest), hn::NaN(d));
+        hn::IfThenElse(hn::RebindMask(d, is_finite), Divide(magnitudes, highest), hn::NaN(d));
     hn::Store(hn::IfThenZeroElse(hn::RebindMask(d, is_small), scales), d, group.scales + i);
-    hn::Store(hn::IfThenZeroElse(hn::RebindMask(d, is_small), hn::Div(highest, magnitudes)), d,
+    hn::Store(hn::IfThenZeroElse(hn::RebindMask(d, is_small), Divide(highest, magnitudes)), d,
               group.factors + i);
   }
 }
