@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/paths.h"
 #include "support/run_program.h"
 #include "support/temporary_directory.h"
 
@@ -18,10 +19,10 @@ class GeneratedModel {
   // `shape` and `conversion` are arguments of cria-make-checkpoint and cria-convert.
   GeneratedModel(std::vector<std::string> shape, std::vector<std::string> conversion) {
     const std::string checkpoint = folder_ / "checkpoint";
-    shape.insert(shape.begin(), {CRIA_MAKE_CHECKPOINT, "-o", checkpoint});
+    shape.insert(shape.begin(), {support::kMakeCheckpointProgram, "-o", checkpoint});
     Succeed(shape);
     conversion.insert(conversion.begin(),
-                      {CRIA_MODEL_CONVERTER, "--fast", checkpoint, "-o", path()});
+                      {support::kModelConverter, "--fast", checkpoint, "-o", path()});
     Succeed(conversion);
     std::filesystem::remove_all(checkpoint);
   }
@@ -31,7 +32,7 @@ class GeneratedModel {
   // The arguments of `cria COMMAND -m MODEL`, with packed weights kept beside the model.
   std::vector<std::string> Arguments(const std::string& command,
                                      std::vector<std::string> more) const {
-    more.insert(more.begin(), {CRIA_PROGRAM, command, "-m", path(), "--pack-cache",
+    more.insert(more.begin(), {support::kCriaProgram, command, "-m", path(), "--pack-cache",
                                (folder_ / "packed").string()});
     return more;
   }

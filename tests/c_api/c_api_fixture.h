@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "c_api/fixture_models.h"
 #include "cria/cria.h"
 
 namespace cria_test {
@@ -20,7 +21,7 @@ inline constexpr const char* kAnswer =
 // The demo model on one thread, packed into memory.
 inline cria_model_options DemoOptions() {
   cria_model_options options = CRIA_MODEL_OPTIONS_INIT;
-  options.path = CRIA_DEMO_MODEL;
+  options.path = cria::tests::kDemoModel;
   options.num_threads = 1;
   return options;
 }

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "c_api/c_api_fixture.h"
+#include "c_api/fixture_models.h"
 #include "support/files.h"
 #include "support/temporary_directory.h"
 
@@ -121,7 +122,7 @@ TEST_F(ChatFileTest, MessagesAreReadAgainIfTheCacheCannotBeUsed) {
 
 TEST_F(ChatFileTest, KeepsVariables) {
   cria_model_options options = DemoOptions();
-  options.path = CRIA_VARIABLES_MODEL;
+  options.path = cria::tests::kVariablesModel;
   const ModelPtr model = LoadModel(options);
   const ChatPtr chat = MakeChat(model);
   constexpr const char* kVariables = R"({"name": "Ann"})";
@@ -140,7 +141,7 @@ TEST_F(ChatFileTest, WhatIsWrongIsRefused) {
   Send(chat, "Hello!");
   Save(chat);
   cria_model_options options = DemoOptions();
-  options.path = CRIA_VARIABLES_MODEL;
+  options.path = cria::tests::kVariablesModel;
   ExpectRefused(LoadModel(options), CRIA_ERROR_UNSUPPORTED, "another model");
   std::string bytes = cria::support::ReadFile(path_);
   bytes[bytes.size() / 2] ^= 1;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "c_api/c_api_fixture.h"
+#include "c_api/fixture_models.h"
 
 namespace cria_test {
 namespace {
@@ -216,7 +217,7 @@ class TemplateTest : public MessagesTest {
  protected:
   TemplateTest() {
     cria_model_options options = DemoOptions();
-    options.path = CRIA_VARIABLES_MODEL;
+    options.path = cria::tests::kVariablesModel;
     with_variables_ = LoadModel(options);
   }
 

@@ -11,6 +11,7 @@
 
 #include "support/emulation.h"
 #include "support/files.h"
+#include "support/paths.h"
 #include "support/run_program.h"
 #include "support/temporary_directory.h"
 #include "support/tiny_checkpoint.h"
@@ -37,10 +38,10 @@ class CriaProgram : public testing::Test {
     const auto checkpoint = directory_->path() / "checkpoint";
     support::WriteHuggingFaceDirectory(support::MakeModel(support::SpecGqa()), checkpoint, {});
     const RunResult converted = RunProgram(
-        {CRIA_MODEL_CONVERTER, "--fast", checkpoint, "-o", ModelPath(), "--weights", "int8"});
+        {support::kModelConverter, "--fast", checkpoint, "-o", ModelPath(), "--weights", "int8"});
     ASSERT_EQ(converted.exit_code, 0) << converted.error;
     // So that no other command says that it packs.
-    const RunResult packed = RunProgram({CRIA_PROGRAM, "pack", "-m", ModelPath()});
+    const RunResult packed = RunProgram({support::kCriaProgram, "pack", "-m", ModelPath()});
     ASSERT_EQ(packed.exit_code, 0) << packed.error;
   }
   static void TearDownTestSuite() { delete directory_; }
@@ -48,7 +49,7 @@ class CriaProgram : public testing::Test {
   static std::string ModelPath() { return directory_->path() / "model.cria"; }
 
   static RunResult Cria(std::vector<std::string> arguments, const RunOptions& options = {}) {
-    arguments.insert(arguments.begin(), CRIA_PROGRAM);
+    arguments.insert(arguments.begin(), support::kCriaProgram);
     return RunProgram(arguments, options);
   }
 
@@ -290,7 +291,8 @@ TEST_F(CriaProgram, InfoShowsTheKindsOfLayers) {
   const auto checkpoint = directory_->path() / "two-ropes";
   const std::string model = directory_->path() / "two-ropes.cria";
   support::WriteHuggingFaceDirectory(support::MakeModel(support::SpecTwoRopes()), checkpoint, {});
-  const RunResult converted = RunProgram({CRIA_MODEL_CONVERTER, "--fast", checkpoint, "-o", model});
+  const RunResult converted =
+      RunProgram({support::kModelConverter, "--fast", checkpoint, "-o", model});
   ASSERT_EQ(converted.exit_code, 0) << converted.error;
   const RunResult text = Cria({"info", model});
   EXPECT_EQ(text.exit_code, 0) << text.error;
@@ -367,9 +369,9 @@ TEST_F(CriaProgram, APromptThatCannotFitTakesLittleMemory) {
 
 TEST_F(CriaProgram, WithoutDescriptorsTheErrorSaysSo) {
   if (support::IsEmulated()) GTEST_SKIP() << "the emulator needs file descriptors of its own";
-  const RunResult run =
-      RunProgram({"/bin/sh", "-c", "exec 3>&-; ulimit -n 4; exec \"$@\"", "sh", CRIA_PROGRAM, "run",
-                  "-m", ModelPath(), "-p", "a", "-n", "1", "--no-pack-cache"});
+  const RunResult run = RunProgram({"/bin/sh", "-c", "exec 3>&-; ulimit -n 4; exec \"$@\"", "sh",
+                                    support::kCriaProgram, "run", "-m", ModelPath(), "-p", "a",
+                                    "-n", "1", "--no-pack-cache"});
   EXPECT_EQ(run.exit_code, 1);
   EXPECT_THAT(run.error,
               AnyOf(HasSubstr("no file descriptor is free"), HasSubstr("Too many open files"),

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "support/files.h"
+#include "support/paths.h"
 #include "support/run_program.h"
 #include "support/temporary_directory.h"
 
@@ -17,8 +18,8 @@ inline const std::string& DemoModel() {
   static const std::string path = [] {
     const std::string model = folder.path() / "demo.cria";
     const support::RunResult converted =
-        support::RunProgram({CRIA_MODEL_CONVERTER, "--fast", CRIA_DEMO_CHECKPOINT, "-o", model,
-                             "--weights", "int8", "--no-verify"});
+        support::RunProgram({support::kModelConverter, "--fast", support::kDemoCheckpoint, "-o",
+                             model, "--weights", "int8", "--no-verify"});
     if (converted.exit_code != 0) throw std::runtime_error(converted.error);
     return model;
   }();
@@ -28,7 +29,7 @@ inline const std::string& DemoModel() {
 // Options with which answers do not end by themselves: they forbid the demo model's stop tokens.
 inline std::vector<std::string> EndlessAnswers() {
   const auto config = nlohmann::json::parse(
-      support::ReadFile(std::string(CRIA_DEMO_CHECKPOINT) + "/generation_config.json"));
+      support::ReadFile(std::string(support::kDemoCheckpoint) + "/generation_config.json"));
   std::vector<std::string> options;
   for (const int id : config.at("eos_token_id")) {
     options.insert(options.end(), {"--logit-bias", std::to_string(id) + "-inf"});

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/paths.h"
 #include "support/run_program.h"
 #include "support/temporary_directory.h"
 #include "support/tiny_checkpoint.h"
@@ -18,13 +19,13 @@ namespace cria {
 
 inline support::RunResult Cria(std::vector<std::string> arguments,
                                const support::RunOptions& options = {}) {
-  arguments.insert(arguments.begin(), CRIA_PROGRAM);
+  arguments.insert(arguments.begin(), support::kCriaProgram);
   return support::RunProgram(arguments, options);
 }
 
 inline void ConvertToInt8(const std::string& checkpoint, const std::string& model) {
   const support::RunResult converted = support::RunProgram(
-      {CRIA_MODEL_CONVERTER, "--fast", checkpoint, "-o", model, "--weights", "int8"});
+      {support::kModelConverter, "--fast", checkpoint, "-o", model, "--weights", "int8"});
   ASSERT_EQ(converted.exit_code, 0) << converted.error;
 }
 
@@ -51,7 +52,8 @@ class PackingTest : public testing::Test {
   static std::vector<std::string> RunArguments(const std::vector<std::string>& more,
                                                const std::string& model = ModelPath()) {
     std::vector<std::string> arguments = {
-        CRIA_PROGRAM, "run", "-m", model, "-p", "abc", "-n", "6", "--temp", "0", "--ignore-eos"};
+        support::kCriaProgram, "run", "-m", model, "-p", "abc", "-n", "6", "--temp", "0",
+        "--ignore-eos"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return arguments;
   }

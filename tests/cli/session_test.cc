@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "support/files.h"
+#include "support/paths.h"
 #include "support/run_program.h"
 #include "support/temporary_directory.h"
 #include "support/tiny_checkpoint.h"
@@ -33,7 +34,7 @@ class SessionOption : public testing::Test {
     support::WriteHuggingFaceDirectory(support::MakeModel(spec), models_->path() / "checkpoint",
                                        {});
     const RunResult converted =
-        RunProgram({CRIA_MODEL_CONVERTER, "--fast", models_->path() / "checkpoint", "-o",
+        RunProgram({support::kModelConverter, "--fast", models_->path() / "checkpoint", "-o",
                     ModelPath(), "--weights", "int8"});
     ASSERT_EQ(converted.exit_code, 0) << converted.error;
   }
@@ -43,8 +44,8 @@ class SessionOption : public testing::Test {
 
   RunResult Cria(const char* command, const std::vector<std::string>& more,
                  const std::string& input = "") const {
-    std::vector<std::string> arguments = {CRIA_PROGRAM, command, "-m",     ModelPath(),
-                                          "--session",  path_,   "--temp", "0"};
+    std::vector<std::string> arguments = {support::kCriaProgram, command, "-m",     ModelPath(),
+                                          "--session",           path_,   "--temp", "0"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return RunProgram(arguments, {.input = input});
   }
@@ -148,17 +149,18 @@ TEST_F(SessionOption, ADamagedFileIsRefusedAndStays) {
 }
 
 TEST_F(SessionOption, AFileThatCannotBeWrittenIsAnErrorAtOnce) {
-  const RunResult result =
-      RunProgram({CRIA_PROGRAM, "chat", "-m", ModelPath(), "--session", folder_ / "no/file"},
-                 {.input = "first\n"});
+  const RunResult result = RunProgram(
+      {support::kCriaProgram, "chat", "-m", ModelPath(), "--session", folder_ / "no/file"},
+      {.input = "first\n"});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.output, IsEmpty());
 }
 
 TEST_F(SessionOption, ChatOnAFullDiskGoesOnAndEndsWithTheError) {
-  const RunResult result = RunProgram({CRIA_PROGRAM, "chat", "-m", ModelPath(), "--session", path_,
-                                       "--lines", "-n", "8", "--temp", "0", "-c", "1024"},
-                                      {.input = "first\nsecond\n", .file_size_limit_bytes = 1000});
+  const RunResult result =
+      RunProgram({support::kCriaProgram, "chat", "-m", ModelPath(), "--session", path_, "--lines",
+                  "-n", "8", "--temp", "0", "-c", "1024"},
+                 {.input = "first\nsecond\n", .file_size_limit_bytes = 1000});
   EXPECT_EQ(result.exit_code, 1);
   const size_t first_notice = result.error.find("(not saved: ");
   ASSERT_NE(first_notice, std::string::npos) << result.error;
@@ -206,8 +208,8 @@ TEST_F(SessionOption, ATextIsNoConversation) {
 
 TEST_F(SessionOption, AnAnswerThatCtrlCStopsIsKept) {
   const RunResult stopped = RunProgram(
-      {CRIA_PROGRAM, "run", "-m", ModelPath(), "--session", path_, "-p", "abc", "--ignore-eos",
-       "--temp", "0", "-c", "1024", "--context-full", "shift"},
+      {support::kCriaProgram, "run", "-m", ModelPath(), "--session", path_, "-p", "abc",
+       "--ignore-eos", "--temp", "0", "-c", "1024", "--context-full", "shift"},
       // The text has no end.
       {.interrupt_when = [](const RunResult& so_far) { return so_far.output.size() > 9; }});
   ASSERT_EQ(stopped.exit_code, 130) << stopped.error;

@@ -14,6 +14,7 @@
 #include "model/file_layout.h"
 #include "model/model_file.h"
 #include "support/files.h"
+#include "support/paths.h"
 #include "support/tiny_checkpoint.h"
 
 namespace cria {
@@ -250,7 +251,7 @@ TEST_F(ConvertTest, LiesInTheFileAsTheLayoutSays) {
 }
 
 TEST_F(ConvertTest, ConvertsTheDemo) {
-  const auto report = Convert(CRIA_DEMO_CHECKPOINT, output_, {});
+  const auto report = Convert(support::kDemoCheckpoint, output_, {});
   ASSERT_TRUE(report) << report.error().message();
   // The embedding, which is the head; in each layer attention, the feed-forward and two norms.
   constexpr size_t kLayer = 256 * (256 + 2 * 128 + 256) + 3 * 256 * 640 + 2 * 256;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "support/paths.h"
 #include "support/run_program.h"
 #include "support/temporary_directory.h"
 
@@ -32,7 +33,7 @@ TEST(PackForTest, RunsThereAndIsRefusedElsewhere) {
   const support::TemporaryDirectory directory;
   const std::string model = directory.path() / "model.cria";
   const RunResult converted = RunProgram(
-      {kHostConvertProgram, "--fast", CRIA_DEMO_CHECKPOINT, "-o", model, "--weights", "int4"});
+      {kHostConvertProgram, "--fast", support::kDemoCheckpoint, "-o", model, "--weights", "int4"});
   ASSERT_EQ(converted.exit_code, 0) << converted.error;
 
   const std::string packed = directory.path() / "packed.cria";
@@ -43,15 +44,15 @@ TEST(PackForTest, RunsThereAndIsRefusedElsewhere) {
                   .timeout_seconds = 600.0});
   ASSERT_EQ(packing.exit_code, 0) << packing.error;
 
-  const RunResult expected = RunProgram(RunArguments(CRIA_PROGRAM, model));
-  const RunResult there = RunProgram(RunArguments(CRIA_PROGRAM, packed));
+  const RunResult expected = RunProgram(RunArguments(support::kCriaProgram, model));
+  const RunResult there = RunProgram(RunArguments(support::kCriaProgram, packed));
   EXPECT_EQ(there.exit_code, 0) << there.error;
   EXPECT_EQ(there.output, expected.output);
 
   const std::string other = std::string(core) == "cortex-a76" ? "cortex-a53" : "cortex-a76";
-  for (const RunResult& elsewhere :
-       {RunProgram(RunArguments(kHostProgram, packed)),
-        RunProgram(RunArguments(CRIA_PROGRAM, packed), {.environment = {"QEMU_CPU=" + other}})}) {
+  for (const RunResult& elsewhere : {RunProgram(RunArguments(kHostProgram, packed)),
+                                     RunProgram(RunArguments(support::kCriaProgram, packed),
+                                                {.environment = {"QEMU_CPU=" + other}})}) {
     EXPECT_EQ(elsewhere.exit_code, 1);
     EXPECT_EQ(
         elsewhere.error,

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "support/files.h"
+#include "support/paths.h"
 #include "support/plant_channels.h"
 #include "support/run_program.h"
 #include "support/temporary_directory.h"
@@ -54,7 +55,7 @@ class HostAndDevice : public testing::Test {
                                           "--no-verify",       "--fast"};
     arguments.insert(arguments.end(), options.begin(), options.end());
     const std::string host_report = Output(arguments);
-    arguments[0] = CRIA_CONVERT_PROGRAM;
+    arguments[0] = support::kConvertProgram;
     arguments[3] = device;
     std::string device_report = Output(arguments);
 
@@ -79,12 +80,14 @@ class HostAndDevice : public testing::Test {
 
 class SameModelFile : public HostAndDevice, public testing::WithParamInterface<const char*> {};
 
-TEST_P(SameModelFile, OfTheDemo) { ExpectSame(CRIA_DEMO_CHECKPOINT, {"--weights", GetParam()}); }
+TEST_P(SameModelFile, OfTheDemo) {
+  ExpectSame(support::kDemoCheckpoint, {"--weights", GetParam()});
+}
 
 // Widths that are no multiples of a vector or a block, grouped heads, a head of its own, bf16.
 TEST_P(SameModelFile, OfRandomWeights) {
   const std::string checkpoint = (directory_ / "checkpoint").string();
-  Output({CRIA_MAKE_CHECKPOINT,
+  Output({support::kMakeCheckpointProgram,
           "-o",
           checkpoint,
           "--hidden-size",
@@ -153,8 +156,8 @@ TEST_F(HostAndDevice, OfACalibratedModel) {
                    "--weights", "int4", "--calibrate", text, "--calibration-tokens", "1024"},
                   std::move(core));
   };
-  const double on_device = RemainingError(convert(CRIA_CONVERT_PROGRAM, "device.cria", {}));
-  convert(CRIA_CONVERT_PROGRAM, "another.cria", {kAnotherCore});
+  const double on_device = RemainingError(convert(support::kConvertProgram, "device.cria", {}));
+  convert(support::kConvertProgram, "another.cria", {kAnotherCore});
   EXPECT_EQ(ReadFile(directory_ / "device.cria"), ReadFile(directory_ / "another.cria"));
 
   const double on_host = RemainingError(convert(kHostConvertProgram, "host.cria", {}));
@@ -166,14 +169,14 @@ INSTANTIATE_TEST_SUITE_P(Weights, SameModelFile, testing::Values("f32", "int8", 
 
 // A trained model is used: with random weights, two tokens may be about equally likely.
 TEST_F(HostAndDevice, GenerateTheSameTokens) {
-  const std::string model = ExpectSame(CRIA_DEMO_CHECKPOINT, {"--weights", "f32"});
+  const std::string model = ExpectSame(support::kDemoCheckpoint, {"--weights", "f32"});
   for (const char* prompt : {"Hello! Who are you?", "The key", "What is a KV cache? It is"}) {
     std::vector<std::string> arguments = {
         kHostProgram, "run", "-m", model,          "-p",     prompt, "-n",
         "64",         "-t",  "2",  "--ignore-eos", "--temp", "0",    "--no-pack-cache"};
     const std::string expected = Output(arguments);
     EXPECT_GT(expected.size(), std::string_view(prompt).size() + 64);
-    arguments[0] = CRIA_PROGRAM;
+    arguments[0] = support::kCriaProgram;
     EXPECT_EQ(expected, Output(arguments)) << prompt;
   }
 }

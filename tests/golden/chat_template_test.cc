@@ -10,6 +10,7 @@
 #include "model/model_file.h"
 #include "support/checkpoint_writer.h"
 #include "support/files.h"
+#include "support/paths.h"
 #include "support/temporary_directory.h"
 #include "support/tiny_checkpoint.h"
 #include "text/chat_template.h"
@@ -95,7 +96,7 @@ std::string NameOfTest(const testing::TestParamInfo<const char*>& tested) {
 class OwnChatTemplate : public testing::TestWithParam<const char*> {};
 
 TEST_P(OwnChatTemplate, RendersAsInPython) {
-  ExpectRendersAsInPython(CRIA_OWN_CHAT_TEMPLATES, GetParam());
+  ExpectRendersAsInPython(support::SourcePath("tests/golden/chat"), GetParam());
 }
 
 INSTANTIATE_TEST_SUITE_P(Templates, OwnChatTemplate,

@@ -9,6 +9,7 @@
 #include "llm/conversation.h"
 #include "llm/engine.h"
 #include "support/convert_model.h"
+#include "support/paths.h"
 #include "support/temporary_directory.h"
 
 namespace cria {
@@ -20,7 +21,7 @@ class DemoChat : public testing::TestWithParam<Scheme> {
  protected:
   void SetUp() override {
     const auto path = directory_.path() / "demo.cria";
-    support::ConvertModel(CRIA_DEMO_CHECKPOINT, path, {.weights = GetParam()});
+    support::ConvertModel(support::kDemoCheckpoint, path, {.weights = GetParam()});
     auto engine = Engine::Load(path.string(), {.num_threads = 1});
     ASSERT_TRUE(engine) << engine.error().message();
     engine_ = std::move(*engine);

@@ -17,6 +17,7 @@
 #include "reference/reference_decoder.h"
 #include "support/convert_model.h"
 #include "support/emulation.h"
+#include "support/paths.h"
 #include "support/schemes_and_kv_types.h"
 #include "support/temporary_directory.h"
 #include "support/unwrap.h"
@@ -30,7 +31,7 @@ class DemoModel : public testing::Test {
 
   std::unique_ptr<Engine> Load(Scheme scheme, EngineOptions options = {}) {
     const auto path = directory_.path() / "model.cria";
-    support::ConvertModel(CRIA_DEMO_CHECKPOINT, path, {.weights = scheme});
+    support::ConvertModel(support::kDemoCheckpoint, path, {.weights = scheme});
     if (options.context_tokens == 0) options.context_tokens = kContext;
     options.num_threads = support::UsualThreads();
     return Unwrap(Engine::Load(path.string(), options));
@@ -49,7 +50,7 @@ class DemoModel : public testing::Test {
 
   // The beginning of the demo's conversations: so many windows.
   static std::vector<int32_t> Text(const Engine& engine, size_t num_windows) {
-    std::vector<int32_t> ids = DemoIds(engine.tokenizer(), CRIA_DEMO_CHECKPOINT);
+    std::vector<int32_t> ids = DemoIds(engine.tokenizer(), support::kDemoCheckpoint);
     EXPECT_GT(ids.size(), num_windows * (kContext - 1));
     ids.resize(num_windows * (kContext - 1));
     return ids;
@@ -64,7 +65,7 @@ class DemoModel : public testing::Test {
 
   support::TemporaryDirectory directory_;
   const reference::ReferenceModel reference_ =
-      reference::ReadHuggingFaceDirectory(CRIA_DEMO_CHECKPOINT);
+      reference::ReadHuggingFaceDirectory(support::kDemoCheckpoint);
 };
 
 TEST_F(DemoModel, F32ContinuesTokenForToken) {

@@ -19,6 +19,7 @@
 #include "llm/turn.h"
 #include "support/convert_model.h"
 #include "support/emulation.h"
+#include "support/paths.h"
 #include "support/temporary_directory.h"
 #include "support/unwrap.h"
 
@@ -144,7 +145,7 @@ void ExpectSameTexts(const std::filesystem::path& checkpoint) {
   }
 }
 
-TEST(Drafts, TheDemoWritesTheSame) { ExpectSameTexts(CRIA_DEMO_CHECKPOINT); }
+TEST(Drafts, TheDemoWritesTheSame) { ExpectSameTexts(support::kDemoCheckpoint); }
 
 TEST(Drafts, Stories260KWritesTheSame) {
   CRIA_NEEDS_TEST_DATA("stories260K");

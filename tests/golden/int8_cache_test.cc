@@ -18,6 +18,7 @@
 #include "support/checkpoint_writer.h"
 #include "support/emulation.h"
 #include "support/files.h"
+#include "support/paths.h"
 #include "support/plant_channels.h"
 #include "support/temporary_directory.h"
 #include "support/unwrap.h"
@@ -89,19 +90,19 @@ void ExpectCheap(const std::filesystem::path& checkpoint, const Text& text) {
 }
 
 TEST(Int8CacheTest, CostsTheDemoModelLittle) {
-  ExpectCheap(CRIA_DEMO_CHECKPOINT, {DemoText(CRIA_DEMO_CHECKPOINT), 1000});
+  ExpectCheap(support::kDemoCheckpoint, {DemoText(support::kDemoCheckpoint), 1000});
 }
 
 TEST(Int8CacheTest, CostsTheDemoModelWithLargeChannelsLittle) {
   const support::TemporaryDirectory directory;
-  reference::ReferenceModel model = reference::ReadHuggingFaceDirectory(CRIA_DEMO_CHECKPOINT);
+  reference::ReferenceModel model = reference::ReadHuggingFaceDirectory(support::kDemoCheckpoint);
   support::PlantChannels(model, /*seed=*/1);
   support::WriteHuggingFaceDirectory(model, directory.path(),
                                      {.tokenizer = support::TokenizerFiles::kNone});
   for (const char* name : {"tokenizer.model", "tokenizer_config.json"}) {
-    std::filesystem::copy(std::filesystem::path(CRIA_DEMO_CHECKPOINT) / name, directory.path());
+    std::filesystem::copy(std::filesystem::path(support::kDemoCheckpoint) / name, directory.path());
   }
-  ExpectCheap(directory.path(), {DemoText(CRIA_DEMO_CHECKPOINT), 1000});
+  ExpectCheap(directory.path(), {DemoText(support::kDemoCheckpoint), 1000});
 }
 
 // Also as the same function with large channels.

@@ -18,6 +18,7 @@
 #include "decode/open_sequence.h"
 #include "llm/engine.h"
 #include "support/emulation.h"
+#include "support/paths.h"
 #include "text/chat_template.h"
 #include "xnn/known_layouts.h"
 #include "xnn/packing.h"
@@ -95,7 +96,9 @@ constexpr Layout kLayouts[] = {{"avx512vnni", 0x02726cf66d4a5898},
                                {"cortex-a53", 0xc7354c0c617894ad},
                                {"cortex-a76", 0x79eb2585abcd226f}};
 
-std::string PathOf(std::string_view file) { return Format("{}/{}", CRIA_KEPT_FILES, file); }
+std::string PathOf(std::string_view file) {
+  return Format("{}/{}", support::SourcePath("tests/golden/made_by_0.1.0"), file);
+}
 
 void ExpectItsTokens(const Kept& kept, std::string_view file,
                      const xnn::PackingOptions& packing = {}) {

@@ -11,6 +11,7 @@
 #include "golden/test_data.h"
 #include "grammar/expression_texts.h"
 #include "support/files.h"
+#include "support/paths.h"
 
 namespace cria::grammar {
 namespace {
@@ -192,7 +193,7 @@ void ExpectGrammarFile(const std::filesystem::path& folder, const char* name,
 
 TEST(GbnfTest, OwnGrammars) {
   const auto expect = [](const char* name, const GbnfExamples& examples) {
-    ExpectGrammarFile(CRIA_OWN_GRAMMARS, name, examples);
+    ExpectGrammarFile(support::SourcePath("tests/grammar/examples"), name, examples);
   };
   expect("calculator.gbnf", {{"1 = 1\n", "2*(3 - 4.5)%7 = 0.25\n"}, {"", "1=1\n", "01 = 1\n"}});
   expect("commands.gbnf", {{"GET A", "DEL A B_1 C", "SET X=\"a\\n\\\"é\"", "SET _=\"\""},

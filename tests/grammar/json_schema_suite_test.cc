@@ -16,6 +16,7 @@
 #include "grammar/expression_texts.h"
 #include "grammar/json_schema.h"
 #include "support/files.h"
+#include "support/paths.h"
 
 namespace cria::grammar {
 namespace {
@@ -259,7 +260,7 @@ class JsonSchemaSuiteTest : public testing::Test {
 };
 
 TEST_F(JsonSchemaSuiteTest, AgreesAboutOwnInstances) {
-  CheckFolder(CRIA_OWN_SCHEMA_SUITE);
+  CheckFolder(support::SourcePath("tests/grammar/schema_suite"));
   EXPECT_TRUE(used_.empty());
   EXPECT_GT(figures_.accepted, 80);
   EXPECT_GT(figures_.refused, 100);

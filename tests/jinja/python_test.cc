@@ -6,6 +6,7 @@
 
 #include "jinja/render_support.h"
 #include "support/files.h"
+#include "support/paths.h"
 #include "support/run_program.h"
 
 namespace cria::jinja {
@@ -20,7 +21,8 @@ json PythonRenderings(const std::vector<std::string>& sources) {
   };
   if (has_jinja2().exit_code != 0) return {};
   const auto run =
-      support::RunProgram({"python3", CRIA_JINJA_ORACLE}, {.input = json(sources).dump()});
+      support::RunProgram({"python3", support::SourcePath("tests/jinja/render_with_python.py")},
+                          {.input = json(sources).dump()});
   EXPECT_EQ(run.exit_code, 0) << run.error;
   return json::parse(run.output);
 }
@@ -40,8 +42,10 @@ void ExpectAsPython(const std::vector<std::string>& sources) {
 
 TEST(PythonTest, TheFuzzersCorpus) {
   std::vector<std::string> sources;
-  for (const std::string& name : support::FileNames(CRIA_JINJA_CORPUS)) {
-    sources.push_back(support::ReadFile(std::filesystem::path(CRIA_JINJA_CORPUS) / name));
+  for (const std::string& name :
+       support::FileNames(support::SourcePath("tests/fuzz/corpus/jinja"))) {
+    sources.push_back(support::ReadFile(
+        std::filesystem::path(support::SourcePath("tests/fuzz/corpus/jinja")) / name));
   }
   ASSERT_FALSE(sources.empty());
   ExpectAsPython(sources);

@@ -16,6 +16,7 @@
 #include "reference/hugging_face_directory.h"
 #include "reference/reference_rope.h"
 #include "support/files.h"
+#include "support/paths.h"
 #include "support/sanitizers.h"
 
 namespace cria::reference {
@@ -378,9 +379,9 @@ TEST(ReferenceDecoder, RefusesWhatDoesNotFit) {
 // The demo checkpoint, and what demo_expected.py computed for it.
 class DemoModel : public testing::Test {
  protected:
-  const ReferenceModel model_ = ReadHuggingFaceDirectory(CRIA_DEMO_CHECKPOINT);
-  const nlohmann::json expected_ =
-      nlohmann::json::parse(cria::support::ReadFile(CRIA_DEMO_EXPECTED));
+  const ReferenceModel model_ = ReadHuggingFaceDirectory(support::kDemoCheckpoint);
+  const nlohmann::json expected_ = nlohmann::json::parse(
+      cria::support::ReadFile(support::SourcePath("tests/reference/demo_expected.json")));
 };
 
 TEST_F(DemoModel, GreedyIdsAndLogitsAreTheExpected) {

@@ -9,6 +9,7 @@
 #include "model/tensor_table.h"
 #include "support/emulation.h"
 #include "support/files.h"
+#include "support/paths.h"
 #include "support/run_program.h"
 #include "support/unwrap.h"
 
@@ -54,7 +55,7 @@ inline void ConvertModel(const std::filesystem::path& checkpoint,
     Unwrap(Convert(checkpoint, output, options));
     return;
   }
-  std::vector<std::string> command = {CRIA_MODEL_CONVERTER, checkpoint, "-o", output};
+  std::vector<std::string> command = {support::kModelConverter, checkpoint, "-o", output};
   for (const std::string& flag : ConvertFlags(options)) command.push_back(flag);
   if (options.chat_template) {
     const std::filesystem::path chat_template = output.string() + ".jinja";

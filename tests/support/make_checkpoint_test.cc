@@ -8,6 +8,7 @@
 #include "reference/hugging_face_directory.h"
 #include "support/family_checkpoint.h"
 #include "support/files.h"
+#include "support/paths.h"
 #include "support/run_program.h"
 #include "support/temporary_directory.h"
 #include "support/tiny_checkpoint.h"
@@ -18,7 +19,7 @@ namespace {
 TEST(MakeCheckpoint, WritesTheShapeThatTheFlagsSay) {
   const TemporaryDirectory directory;
   const std::string output = (directory / "made").string();
-  const RunResult result = RunProgram({CRIA_MAKE_CHECKPOINT,
+  const RunResult result = RunProgram({support::kMakeCheckpointProgram,
                                        "-o",
                                        output,
                                        "--shape",
@@ -59,8 +60,8 @@ TEST(MakeCheckpoint, WritesTheShapeThatTheFlagsSay) {
 
 TEST(MakeCheckpoint, RefusesAVocabularyTooSmallForBytes) {
   const TemporaryDirectory directory;
-  const RunResult result = RunProgram(
-      {CRIA_MAKE_CHECKPOINT, "-o", (directory / "made").string(), "--vocab-size", "100"});
+  const RunResult result = RunProgram({support::kMakeCheckpointProgram, "-o",
+                                       (directory / "made").string(), "--vocab-size", "100"});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_NE(result.error.find("too small"), std::string::npos);
 }
@@ -86,9 +87,9 @@ TEST(MakeCheckpoint, WritesTheModelOfAConfiguration) {
   WriteFile(directory / "config.json", family.config_json);
   const auto made = [&](const std::string& skew, const std::string& embedding_scale = "1") {
     const std::string output = directory / (skew + " " + embedding_scale);
-    const RunResult result =
-        RunProgram({CRIA_MAKE_CHECKPOINT, "-o", output, "--config", directory / "config.json",
-                    "--router-skew", skew, "--embedding-scale", embedding_scale, "--dtype", "f32"});
+    const RunResult result = RunProgram({support::kMakeCheckpointProgram, "-o", output, "--config",
+                                         directory / "config.json", "--router-skew", skew,
+                                         "--embedding-scale", embedding_scale, "--dtype", "f32"});
     EXPECT_EQ(result.exit_code, 0) << result.error;
     return reference::ReadHuggingFaceDirectory(output).tensors;
   };
@@ -110,8 +111,9 @@ TEST(MakeCheckpoint, WritesTheModelOfAConfiguration) {
   EXPECT_FLOAT_EQ(even.at(router).values[last],
                   uneven.at(router).values[last] * std::pow(8.0f, 1.5f));
   WriteFile(directory / "other.json", R"({"architectures": ["GPT2LMHeadModel"]})");
-  const RunResult other = RunProgram({CRIA_MAKE_CHECKPOINT, "-o", (directory / "other").string(),
-                                      "--config", (directory / "other.json").string()});
+  const RunResult other =
+      RunProgram({support::kMakeCheckpointProgram, "-o", (directory / "other").string(), "--config",
+                  (directory / "other.json").string()});
   EXPECT_NE(other.exit_code, 0);
   EXPECT_NE(other.error.find("GPT2LMHeadModel"), std::string::npos) << other.error;
 }
@@ -122,8 +124,8 @@ TEST(MakeCheckpoint, WritesAGgufFileOfAConfiguration) {
                         std::vector<std::string> more) {
     const std::string config = (directory / "config.json").string();
     WriteFile(config, FamilyNamed(family).config_json);
-    std::vector<std::string> command = {CRIA_MAKE_CHECKPOINT, "-o", (directory / file).string(),
-                                        "--config", config};
+    std::vector<std::string> command = {support::kMakeCheckpointProgram, "-o",
+                                        (directory / file).string(), "--config", config};
     command.insert(command.end(), more.begin(), more.end());
     return RunProgram(command);
   };

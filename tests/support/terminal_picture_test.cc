@@ -6,6 +6,7 @@
 #include <string>
 
 #include "support/files.h"
+#include "support/paths.h"
 #include "support/run_program.h"
 #include "support/temporary_directory.h"
 #include "support/terminal_screen.h"
@@ -54,8 +55,9 @@ TEST(TerminalPicture, CountsColumns) {
 TEST(TerminalPicture, ShowsWhatIsTypedAtAShell) {
   const TemporaryDirectory folder;
   const std::string output = folder.path() / "picture.svg";
-  const RunResult result = RunProgram({CRIA_TERMINAL_PICTURE, "-o", output, "--columns", "60"},
-                                      {.input = "echo \"one and two\"\nprintf 'three\\n'\n"});
+  const RunResult result =
+      RunProgram({support::kTerminalPictureProgram, "-o", output, "--columns", "60"},
+                 {.input = "echo \"one and two\"\nprintf 'three\\n'\n"});
   ASSERT_EQ(result.exit_code, 0) << result.error;
   const std::string svg = ReadFile(output);
   EXPECT_THAT(svg, HasSubstr(">$ echo &quot;one and two&quot;</text>"));
@@ -65,9 +67,9 @@ TEST(TerminalPicture, ShowsWhatIsTypedAtAShell) {
 
 TEST(TerminalPicture, RefusesALineThatWraps) {
   const TemporaryDirectory folder;
-  const RunResult result =
-      RunProgram({CRIA_TERMINAL_PICTURE, "-o", folder.path() / "picture.svg", "--columns", "20"},
-                 {.input = "echo a line that is too long\n"});
+  const RunResult result = RunProgram(
+      {support::kTerminalPictureProgram, "-o", folder.path() / "picture.svg", "--columns", "20"},
+      {.input = "echo a line that is too long\n"});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.error, HasSubstr("too long for the terminal"));
 }

@@ -9,6 +9,7 @@
 #include "converter/tokenizer/named_chat_templates.h"
 #include "golden/test_data.h"
 #include "support/files.h"
+#include "support/paths.h"
 #include "text/test_vocabulary.h"
 
 namespace cria {
@@ -450,7 +451,9 @@ void ExpectBosOnce(const std::filesystem::path& folder) {
   }
 }
 
-TEST(ChatTemplateTest, TemplatesHaveBosOnce) { ExpectBosOnce(CRIA_OWN_CHAT_TEMPLATES); }
+TEST(ChatTemplateTest, TemplatesHaveBosOnce) {
+  ExpectBosOnce(support::SourcePath("tests/golden/chat"));
+}
 
 TEST(ChatTemplateTest, RealTemplatesHaveBosOnce) {
   CRIA_NEEDS_TEST_DATA("chat/cases.json");

@@ -12,6 +12,7 @@
 
 #include "golden/test_data.h"
 #include "support/files.h"
+#include "support/paths.h"
 #include "support/thinking_templates.h"
 
 namespace cria {
@@ -189,7 +190,9 @@ void ExpectNoSwitch(const std::filesystem::path& folder, const std::string& with
   EXPECT_EQ(num_with_tags, 1u);
 }
 
-TEST(ThinkingTest, OwnTemplates) { ExpectNoSwitch(CRIA_OWN_CHAT_TEMPLATES, "reasoning"); }
+TEST(ThinkingTest, OwnTemplates) {
+  ExpectNoSwitch(support::SourcePath("tests/golden/chat"), "reasoning");
+}
 
 TEST(ThinkingTest, RealTemplates) {
   CRIA_NEEDS_TEST_DATA("chat/DeepSeek-R1-Distill-Llama-8B.jinja");

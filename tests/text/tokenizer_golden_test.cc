@@ -18,6 +18,7 @@
 #include "support/byte_level_tokenizer.h"
 #include "support/files.h"
 #include "support/gguf_writer.h"
+#include "support/paths.h"
 #include "support/temporary_directory.h"
 #include "text/chat_template.h"
 #include "text/detokenizer.h"
@@ -94,7 +95,8 @@ class ByteLevelFamily : public testing::TestWithParam<std::string> {
     }
   }
 
-  const nlohmann::json data_ = nlohmann::json::parse(ReadFile(CRIA_BYTE_LEVEL_IDS));
+  const nlohmann::json data_ =
+      nlohmann::json::parse(ReadFile(support::SourcePath("tests/text/byte_level_ids.json")));
   const support::ByteLevelTokenizer made_ = support::MakeByteLevelTokenizer(data_["vocab_size"]);
 };
 

@@ -12,6 +12,7 @@
 
 #include "cli/demo_model.h"
 #include "support/files.h"
+#include "support/paths.h"
 #include "support/run_program.h"
 #include "support/temporary_directory.h"
 
@@ -25,9 +26,20 @@ using testing::HasSubstr;
 class BatchCommand : public testing::Test {
  protected:
   RunResult Batch(std::vector<std::string> more = {}, const support::RunOptions& options = {}) {
-    std::vector<std::string> arguments = {
-        CRIA_PROGRAM, "batch", "-m",  tests::DemoModel(), "-f", Prompts(), "-o", Answers(), "-n",
-        "24",         "-c",    "512", "--temp",           "0"};
+    std::vector<std::string> arguments = {support::kCriaProgram,
+                                          "batch",
+                                          "-m",
+                                          tests::DemoModel(),
+                                          "-f",
+                                          Prompts(),
+                                          "-o",
+                                          Answers(),
+                                          "-n",
+                                          "24",
+                                          "-c",
+                                          "512",
+                                          "--temp",
+                                          "0"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return support::RunProgram(arguments, options);
   }

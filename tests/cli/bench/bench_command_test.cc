@@ -15,6 +15,7 @@
 #include "budget/generated_model.h"
 #include "support/family_checkpoint.h"
 #include "support/files.h"
+#include "support/paths.h"
 #include "support/run_program.h"
 #include "support/temporary_directory.h"
 
@@ -160,8 +161,9 @@ TEST_F(BenchCommand, CsvDoublesQuotes) {
   const support::TemporaryDirectory folder;
   const std::string path = folder.path() / "a \"large\", new model.cria";
   std::filesystem::create_symlink(model_->path(), path);
-  const RunResult result = support::RunProgram({CRIA_PROGRAM, "bench", "-m", path, "-p", "0", "-n",
-                                                "2", "-r", "1", "-o", "csv", "--no-pack-cache"});
+  const RunResult result =
+      support::RunProgram({support::kCriaProgram, "bench", "-m", path, "-p", "0", "-n", "2", "-r",
+                           "1", "-o", "csv", "--no-pack-cache"});
   EXPECT_EQ(result.exit_code, 0) << result.error;
   const std::vector<std::string> lines = Lines(result.output);
   ASSERT_THAT(lines, SizeIs(2));
@@ -260,16 +262,17 @@ TEST(BenchCommandOfMixtures, ATokenReadsTheExpertsItChooses) {
   const std::string checkpoint = folder.path() / "checkpoint";
   const std::string model = folder.path() / "model.cria";
   support::WriteFamilyDirectory(support::WideMixture(), checkpoint);
-  const support::RunResult converted = support::RunProgram(
-      {CRIA_MODEL_CONVERTER, "--fast", checkpoint, "-o", model, "--weights", "f32", "--no-verify"});
+  const support::RunResult converted =
+      support::RunProgram({support::kModelConverter, "--fast", checkpoint, "-o", model, "--weights",
+                           "f32", "--no-verify"});
   ASSERT_EQ(converted.exit_code, 0) << converted.error;
   const support::RunResult ran =
-      support::RunProgram({CRIA_PROGRAM, "bench", "-m", model, "--json", "--no-pack-cache", "-t",
-                           "1", "-p", "0", "-n", "2", "-r", "1", "-np", "1,4"});
+      support::RunProgram({support::kCriaProgram, "bench", "-m", model, "--json", "--no-pack-cache",
+                           "-t", "1", "-p", "0", "-n", "2", "-r", "1", "-np", "1,4"});
   ASSERT_EQ(ran.exit_code, 0) << ran.error;
   const json rows = json::parse(ran.output);
-  const json plan =
-      json::parse(support::RunProgram({CRIA_PROGRAM, "plan", "-m", model, "--json"}).output);
+  const json plan = json::parse(
+      support::RunProgram({support::kCriaProgram, "plan", "-m", model, "--json"}).output);
   // 2 of 8 are chosen by a token, and 8 (1 - (3/4)^4) by four.
   const double expert = plan["token_expert_bytes"].get<double>() / 2;
   const double others = rows[0]["bytes_per_token"].get<double>() - 2 * expert;

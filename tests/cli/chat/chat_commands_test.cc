@@ -9,6 +9,7 @@
 #include "cli/chat/interactive_chat_fixture.h"
 #include "cli/demo_model.h"
 #include "support/files.h"
+#include "support/paths.h"
 #include "support/run_program.h"
 #include "support/terminal_program.h"
 
@@ -106,8 +107,8 @@ TEST_F(ChatCommands, AConversationIsExported) {
   const std::string json = folder_.path() / "chat.json";
   Ask(chat, "/export " + json + kEnter);
   const support::RunResult again =
-      support::RunProgram({CRIA_PROGRAM, "chat", "-m", tests::DemoModel(), "--temp", "0", "-q",
-                           "--messages", json, "-p", "Hello! Who are you?"});
+      support::RunProgram({support::kCriaProgram, "chat", "-m", tests::DemoModel(), "--temp", "0",
+                           "-q", "--messages", json, "-p", "Hello! Who are you?"});
   EXPECT_EQ(again.exit_code, 0) << again.error;
   chat.Type("/export " + json + kEnter);
   ASSERT_TRUE(chat.WaitFor("exists; choose another name)")) << chat.Screen();

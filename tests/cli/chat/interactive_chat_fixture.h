@@ -7,6 +7,7 @@
 
 #include "cli/demo_model.h"
 #include "support/files.h"
+#include "support/paths.h"
 #include "support/temporary_directory.h"
 #include "support/terminal_program.h"
 
@@ -19,8 +20,16 @@ inline constexpr const char* kCtrlD = "\x04";
 class InteractiveChat : public testing::Test {
  protected:
   static std::vector<std::string> Command(std::vector<std::string> more = {}) {
-    std::vector<std::string> arguments = {CRIA_PROGRAM, "chat", "-m",  tests::DemoModel(), "--temp",
-                                          "0",          "-c",   "512", "--color",          "off"};
+    std::vector<std::string> arguments = {support::kCriaProgram,
+                                          "chat",
+                                          "-m",
+                                          tests::DemoModel(),
+                                          "--temp",
+                                          "0",
+                                          "-c",
+                                          "512",
+                                          "--color",
+                                          "off"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return arguments;
   }

@@ -15,6 +15,7 @@
 #include "cli/demo_model.h"
 #include "support/emulation.h"
 #include "support/files.h"
+#include "support/paths.h"
 #include "support/run_program.h"
 #include "support/terminal_program.h"
 #include "support/tiny_checkpoint.h"
@@ -309,13 +310,13 @@ TEST_F(InteractiveChat, ReadingALongMessageShowsItsProgress) {
   spec.config.max_position_embeddings = 32768;
   support::WriteHuggingFaceDirectory(support::MakeModel(spec), folder_.path() / "long", {});
   const auto converted = support::RunProgram(
-      {CRIA_MODEL_CONVERTER, "--fast", folder_.path() / "long", "-o", model, "--no-verify"});
+      {support::kModelConverter, "--fast", folder_.path() / "long", "-o", model, "--no-verify"});
   ASSERT_EQ(converted.exit_code, 0) << converted.error;
   std::string text;
   while (text.size() < (support::IsEmulated() ? 3'000 : 20'000)) text += "some words ";
   support::WriteFile(folder_.path() / "long.txt", text);
-  TerminalProgram chat({CRIA_PROGRAM, "chat", "-m", model, "-c", "32768", "-b", "1", "-n", "1",
-                        "-f", folder_.path() / "long.txt"},
+  TerminalProgram chat({support::kCriaProgram, "chat", "-m", model, "-c", "32768", "-b", "1", "-n",
+                        "1", "-f", folder_.path() / "long.txt"},
                        Options());
   EXPECT_EQ(chat.WaitForEnd(), 0) << chat.Screen();
   EXPECT_THAT(chat.output(), HasSubstr("reading"));

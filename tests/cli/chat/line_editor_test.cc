@@ -9,6 +9,7 @@
 #include "cli/chat/typed_text.h"
 #include "cli/demo_model.h"
 #include "support/emulation.h"
+#include "support/paths.h"
 #include "support/temporary_directory.h"
 #include "support/terminal_program.h"
 
@@ -56,7 +57,7 @@ class LineEditorTest : public testing::TestWithParam<std::tuple<const char*, int
 TEST_P(LineEditorTest, TheScreenShowsWhatRandomKeysHaveMadeOfTheText) {
   const auto [kind, columns] = GetParam();
   TerminalProgram chat(
-      {CRIA_PROGRAM, "chat", "-m", tests::DemoModel(), "-c", "256", "-q"},
+      {support::kCriaProgram, "chat", "-m", tests::DemoModel(), "-c", "256", "-q"},
       {.rows = 24,
        .columns = columns,
        .environment = {"XDG_STATE_HOME=" + folder_.path().string(), std::string("TERM=") + kind}});
@@ -162,7 +163,7 @@ INSTANTIATE_TEST_SUITE_P(Terminals, LineEditorTest,
 TEST(LineEditor, ASearchShowsWhatItFinds) {
   const support::TemporaryDirectory folder;
   TerminalProgram chat(
-      {CRIA_PROGRAM, "chat", "-m", tests::DemoModel(), "-c", "256", "-q"},
+      {support::kCriaProgram, "chat", "-m", tests::DemoModel(), "-c", "256", "-q"},
       {.rows = 24, .columns = 40, .environment = {"XDG_STATE_HOME=" + folder.path().string()}});
   ASSERT_TRUE(chat.WaitFor(">"));
   const std::string found = "/none one two three four five six seven \u4f60\u597d eight";

@@ -11,6 +11,7 @@
 #include "cli/demo_model.h"
 #include "support/emulation.h"
 #include "support/files.h"
+#include "support/paths.h"
 #include "support/run_program.h"
 #include "support/temporary_directory.h"
 #include "support/terminal_program.h"
@@ -33,8 +34,8 @@ constexpr const char* kAnswer =
 class OneShotChat : public testing::Test {
  protected:
   static RunResult Chat(const std::vector<std::string>& more, const RunOptions& options = {}) {
-    std::vector<std::string> arguments = {CRIA_PROGRAM, "chat", "-m", tests::DemoModel(),
-                                          "--temp",     "0",    "-c", "512"};
+    std::vector<std::string> arguments = {
+        support::kCriaProgram, "chat", "-m", tests::DemoModel(), "--temp", "0", "-c", "512"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return RunProgram(arguments, options);
   }
@@ -74,7 +75,7 @@ TEST_F(OneShotChat, EveryWayToAskPrintsOneAnswerAndNothingElse) {
 TEST_F(OneShotChat, InputThatIsNotNeededIsLeftToTheScript) {
   const RunResult result =
       RunProgram({"sh", "-c", "while read q; do \"$0\" chat -m \"$1\" --temp 0 -q -p \"$q\"; done",
-                  CRIA_PROGRAM, tests::DemoModel()},
+                  support::kCriaProgram, tests::DemoModel()},
                  {.input = "Hello! Who are you?\nThank you. Goodbye!\nHello! Who are you?\n"});
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_THAT(result.error, IsEmpty());
@@ -123,7 +124,7 @@ TEST_F(OneShotChat, StreamsThatAreClosedAreNotFilesThatItOpens) {
   if (support::IsEmulated()) GTEST_SKIP() << "an emulator opens files of its own in their place";
   const auto chat = [&](const std::string& more) {
     return RunProgram(
-        {"sh", "-c", "\"$0\" chat -m \"$1\" -q " + more, CRIA_PROGRAM, tests::DemoModel()},
+        {"sh", "-c", "\"$0\" chat -m \"$1\" -q " + more, support::kCriaProgram, tests::DemoModel()},
         {.working_directory = folder_.path()});
   };
   const RunResult no_input = chat("<&-");
@@ -163,7 +164,7 @@ TEST_F(OneShotChat, TheSeedOfARandomAnswerGivesItAgain) {
   const auto ask = [&](std::vector<std::string> more) {
     more.insert(more.end(), {"-p", kQuestion, "--json", "--temp", "3", "--top-k", "0", "--top-p",
                              "1", "--min-p", "0", "-n", "12"});
-    std::vector<std::string> arguments = {CRIA_PROGRAM, "chat", "-m", tests::DemoModel()};
+    std::vector<std::string> arguments = {support::kCriaProgram, "chat", "-m", tests::DemoModel()};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return nlohmann::json::parse(RunProgram(arguments).output);
   };
@@ -205,7 +206,7 @@ TEST_F(OneShotChat, ARefusedMessageIsAnError) {
   EXPECT_EQ(std::ranges::count(too_long.error, '\n'), 1) << too_long.error;
   // What would hold it is told, and does.
   std::vector<std::string> small = {"-p", std::string(300, 'q'), "-c", "128"};
-  std::vector<std::string> arguments = {CRIA_PROGRAM, "chat", "-m", tests::DemoModel()};
+  std::vector<std::string> arguments = {support::kCriaProgram, "chat", "-m", tests::DemoModel()};
   arguments.insert(arguments.end(), small.begin(), small.end());
   const RunResult refused = RunProgram(arguments);
   EXPECT_EQ(refused.exit_code, 1);
@@ -229,12 +230,12 @@ TEST_F(OneShotChat, ReasoningIsNoPartOfTheAnswer) {
       "{% if enable_thinking is not defined or enable_thinking %}<think>{% endif %}{% endif %}");
   const std::string model = folder_.path() / "think.cria";
   const RunResult converted =
-      RunProgram({CRIA_MODEL_CONVERTER, "--fast", CRIA_DEMO_CHECKPOINT, "-o", model,
+      RunProgram({support::kModelConverter, "--fast", support::kDemoCheckpoint, "-o", model,
                   "--chat-template", chat_template, "--no-verify", "--weights", "int8"});
   ASSERT_EQ(converted.exit_code, 0) << converted.error;
   const auto ask = [&](std::vector<std::string> more) {
-    more.insert(more.begin(), {CRIA_PROGRAM, "chat", "-m", model, "--temp", "0", "-n", "8", "-q",
-                               "-p", "Hello!"});
+    more.insert(more.begin(), {support::kCriaProgram, "chat", "-m", model, "--temp", "0", "-n", "8",
+                               "-q", "-p", "Hello!"});
     return RunProgram(more);
   };
   const RunResult without = ask({"--think", "off"});
@@ -252,8 +253,8 @@ TEST_F(OneShotChat, ReasoningIsNoPartOfTheAnswer) {
     EXPECT_GT(object["reasoning_content"].get<std::string>().size(), 3);
   }
   // A person sees the reasoning, unless it is hidden.
-  const std::vector<std::string> typed = {CRIA_PROGRAM, "chat", "-m", model, "--temp", "0",
-                                          "-n",         "8",    "-q", "-p",  "Hello!"};
+  const std::vector<std::string> typed = {
+      support::kCriaProgram, "chat", "-m", model, "--temp", "0", "-n", "8", "-q", "-p", "Hello!"};
   support::TerminalProgram terminal(typed);
   EXPECT_EQ(terminal.WaitForEnd(), 0);
   // Where reading the message takes long, its progress stands before, and is then cleared.
@@ -309,8 +310,8 @@ TEST_F(OneShotChat, AnAnswerWithoutAnEndEndsWhereTheContextIsFull) {
   const auto ask = [&](std::vector<std::string> more, const RunOptions& options = {}) {
     const std::vector<std::string> endless = tests::EndlessAnswers();
     more.insert(more.end(), endless.begin(), endless.end());
-    more.insert(more.begin(),
-                {CRIA_PROGRAM, "chat", "-m", tests::DemoModel(), "--temp", "0", "-c", "128"});
+    more.insert(more.begin(), {support::kCriaProgram, "chat", "-m", tests::DemoModel(), "--temp",
+                               "0", "-c", "128"});
     return RunProgram(more, options);
   };
   const std::string full = "(the context of 128 tokens is full: ";
@@ -350,8 +351,15 @@ TEST_F(OneShotChat, TheOldestLinesAreForgottenAndThatIsSaidOnce) {
   std::string input;
   for (int i = 0; i < 30; ++i) input += "My name is Ann.\n";
   const auto ask = [&](std::vector<std::string> more) {
-    std::vector<std::string> arguments = {
-        CRIA_PROGRAM, "chat", "-m", tests::DemoModel(), "-c", "128", "--lines", "--temp", "0"};
+    std::vector<std::string> arguments = {support::kCriaProgram,
+                                          "chat",
+                                          "-m",
+                                          tests::DemoModel(),
+                                          "-c",
+                                          "128",
+                                          "--lines",
+                                          "--temp",
+                                          "0"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return RunProgram(arguments, {.input = input});
   };

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "support/files.h"
+#include "support/paths.h"
 #include "support/temporary_directory.h"
 #include "support/terminal_program.h"
 
@@ -46,15 +47,16 @@ std::vector<Session> SessionsOf(const std::string& pages) {
 }
 
 TEST(ReadmeSessions, AreWhatATerminalShows) {
-  const std::string source = CRIA_SOURCE_FOLDER;
-  const std::vector<Session> sessions = SessionsOf(support::ReadFile(source + "/README.md") +
-                                                   support::ReadFile(source + "/docs/use/chat.md"));
+  const std::vector<Session> sessions =
+      SessionsOf(support::ReadFile(support::SourcePath("README.md")) +
+                 support::ReadFile(support::SourcePath("docs/use/chat.md")));
   ASSERT_GE(sessions.size(), 2);
   const support::TemporaryDirectory folder;
-  std::filesystem::create_directory_symlink(source + "/demo", folder.path() / "demo");
+  std::filesystem::create_directory_symlink(support::SourcePath("demo"), folder.path() / "demo");
   for (const Session& session : sessions) {
     support::TerminalProgram chat(
-        {"/bin/sh", "-c", std::string(CRIA_PROGRAM) + " chat --color off " + session.arguments},
+        {"/bin/sh", "-c",
+         std::string(support::kCriaProgram) + " chat --color off " + session.arguments},
         {.rows = 100,
          .columns = 200,
          .environment = {"XDG_STATE_HOME=" + std::string(folder.path() / "state")},

@@ -15,6 +15,7 @@
 #include "core/format.h"
 #include "core/platform.h"
 #include "support/files.h"
+#include "support/paths.h"
 #include "support/run_program.h"
 #include "support/unwrap.h"
 
@@ -77,8 +78,8 @@ TEST_F(PackCommand, ListTellsConversionsOfOneModelApart) {
     support::WriteHuggingFaceDirectory(support::MakeModel(support::SpecTied()), Path("checkpoint"),
                                        {});
     const std::string model = Path(weights + ".cria");
-    const RunResult converted =
-        RunProgram({CRIA_MODEL_CONVERTER, Path("checkpoint"), "-o", model, "--weights", weights});
+    const RunResult converted = RunProgram(
+        {support::kModelConverter, Path("checkpoint"), "-o", model, "--weights", weights});
     ASSERT_EQ(converted.exit_code, 0) << converted.error;
     const RunResult packed = Cria({"pack", "-m", model, "--pack-cache", Folder()});
     ASSERT_EQ(packed.exit_code, 0) << packed.error;
@@ -117,7 +118,8 @@ TEST_F(PackCommand, ListTellsConversionsOfOneModelApart) {
 
 TEST_F(PackCommand, ListKnowsNoSchemeOfOlderFiles) {
   fs::create_directory(Folder());
-  fs::copy_file(CRIA_KEPT_FILES "/mistral-int8.cortex-a76.packed", Folder() + "/old.packed");
+  fs::copy_file(support::SourcePath("tests/golden/made_by_0.1.0/mistral-int8.cortex-a76.packed"),
+                Folder() + "/old.packed");
   const RunResult list = Cria({"pack", "--list", "--json", "--pack-cache", Folder()});
   EXPECT_EQ(list.exit_code, 0) << list.error;
   const Json json = Json::parse(list.output);

@@ -15,6 +15,7 @@
 #include "cli/packing_fixture.h"
 #include "core/format.h"
 #include "support/files.h"
+#include "support/paths.h"
 #include "support/run_program.h"
 #include "support/sleeping_thread.h"
 
@@ -37,8 +38,8 @@ bool IsTemporary(const std::string& name) { return name.find(".tmp-") != std::st
 struct LargeModel {
   static void Make(const std::string& checkpoint, const std::string& model) {
     const RunResult made =
-        RunProgram({CRIA_MAKE_CHECKPOINT, "-o", checkpoint, "--shape", "stories15m", "--vocab-size",
-                    "2000", "--num-hidden-layers", "6"});
+        RunProgram({support::kMakeCheckpointProgram, "-o", checkpoint, "--shape", "stories15m",
+                    "--vocab-size", "2000", "--num-hidden-layers", "6"});
     ASSERT_EQ(made.exit_code, 0) << made.error;
     ConvertToInt8(checkpoint, model);
   }
@@ -120,9 +121,9 @@ TEST_F(PackCrash, TwoRunsAtOnceOnAnEmptyCache) {
 }
 
 TEST_F(PackCrash, TwoPackersOfOneFile) {
-  const std::string pack =
-      Quote({CRIA_PROGRAM, "pack", "-m", ModelPath(), "-o", Path("cache") + "/file", "-t", "1"}) +
-      ">/dev/null";
+  const std::string pack = Quote({support::kCriaProgram, "pack", "-m", ModelPath(), "-o",
+                                  Path("cache") + "/file", "-t", "1"}) +
+                           ">/dev/null";
   fs::create_directory(Folder());
   for (int round = 0; round < 5; ++round) {
     fs::remove(Folder() + "/file");
@@ -135,7 +136,8 @@ TEST_F(PackCrash, TwoPackersOfOneFile) {
 TEST_F(PackCrash, RunsGoOnWhileTheFileIsReplaced) {
   fs::create_directory(Folder());
   const std::string file = Folder() + "/file";
-  const std::vector<std::string> pack = {CRIA_PROGRAM, "pack", "-m", ModelPath(), "-o", file};
+  const std::vector<std::string> pack = {support::kCriaProgram, "pack", "-m",
+                                         ModelPath(),           "-o",   file};
   ASSERT_EQ(RunProgram(pack).exit_code, 0);
   const std::string run = Quote(RunArguments({"--packed", file, "-t", "1"}));
   std::string runs = "{ ";
@@ -150,8 +152,8 @@ TEST_F(PackCrash, RunsGoOnWhileTheFileIsReplaced) {
 
 TEST_F(PackCrash, InterruptingEndsWithAnErrorAndLeavesNothing) {
   for (const std::vector<std::string>& arguments :
-       {std::vector<std::string>{CRIA_PROGRAM, "pack", "-m", ModelPath(), "--pack-cache", Folder(),
-                                 "-t", "1"},
+       {std::vector<std::string>{support::kCriaProgram, "pack", "-m", ModelPath(), "--pack-cache",
+                                 Folder(), "-t", "1"},
         RunArguments({"--pack-cache", Folder(), "-t", "1"})}) {
     int interrupted = 0;
     for (int round = 0; round < 10 && interrupted < 3; ++round) {

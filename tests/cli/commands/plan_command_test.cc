@@ -10,6 +10,7 @@
 
 #include "support/emulation.h"
 #include "support/family_checkpoint.h"
+#include "support/paths.h"
 #include "support/run_program.h"
 #include "support/sanitizers.h"
 #include "support/temporary_directory.h"
@@ -30,15 +31,15 @@ class PlanCommand : public testing::Test {
     support::CheckpointSpec spec = support::SpecGqa();
     spec.config.max_position_embeddings = 4096;
     support::WriteHuggingFaceDirectory(support::MakeModel(spec), Checkpoint(), {});
-    const RunResult converted =
-        RunProgram({CRIA_MODEL_CONVERTER, "--fast", Checkpoint(), "-o", Model(), "--no-verify"});
+    const RunResult converted = RunProgram(
+        {support::kModelConverter, "--fast", Checkpoint(), "-o", Model(), "--no-verify"});
     EXPECT_EQ(converted.exit_code, 0) << converted.error;
   }
 
   std::string Checkpoint() const { return folder_.path() / "checkpoint"; }
   std::string Model() const { return folder_.path() / "model.cria"; }
   RunResult Plan(std::vector<std::string> more) const {
-    more.insert(more.begin(), {CRIA_PROGRAM, "plan", "-m", Model()});
+    more.insert(more.begin(), {support::kCriaProgram, "plan", "-m", Model()});
     return RunProgram(more);
   }
 
@@ -50,7 +51,7 @@ TEST_F(PlanCommand, PrintsTheSameEachTimeBeforeAndAfterConversion) {
   ASSERT_EQ(first.exit_code, 0) << first.error;
   EXPECT_EQ(Plan({"-t", "2"}).output, first.output);
   const RunResult before =
-      RunProgram({CRIA_CONVERT_PROGRAM, "plan", Checkpoint(), "--fast", "-t", "2"});
+      RunProgram({support::kConvertProgram, "plan", Checkpoint(), "--fast", "-t", "2"});
   EXPECT_EQ(before.output, first.output) << before.error;
 }
 
@@ -64,7 +65,8 @@ TEST_F(PlanCommand, ThePlannedProgramIsTheRealOne) {
 #endif
   const auto plan = nlohmann::json::parse(Plan({"-t", "2", "--json"}).output);
   const auto measured = nlohmann::json::parse(
-      RunProgram({CRIA_PROGRAM, "bench", "-m", Model(), "--memory", "--json", "-t", "2"}).output);
+      RunProgram({support::kCriaProgram, "bench", "-m", Model(), "--memory", "--json", "-t", "2"})
+          .output);
   const auto& last = measured["measured"].back();
   EXPECT_NEAR(plan["private_bytes"].get<double>(), last["private_bytes"].get<double>(), 256 << 10);
   EXPECT_GE(plan["peak_bytes"].get<double>() + (256 << 10),
@@ -118,16 +120,16 @@ TEST_F(PlanCommand, ALimitIsCompared) {
   const RunResult as_json = Plan({"--memory-limit", "2M", "--json"});
   EXPECT_EQ(as_json.exit_code, 1);
   EXPECT_TRUE(nlohmann::json::accept(as_json.output));
-  EXPECT_EQ(
-      RunProgram({CRIA_CONVERT_PROGRAM, "plan", Checkpoint(), "--memory-limit", "2M"}).exit_code,
-      1);
+  EXPECT_EQ(RunProgram({support::kConvertProgram, "plan", Checkpoint(), "--memory-limit", "2M"})
+                .exit_code,
+            1);
 }
 
 TEST_F(PlanCommand, AContextOfZeroIsTheModelsOwn) {
   EXPECT_THAT(Plan({"-c", "0"}).output, HasSubstr("-c 4096 "));
   EXPECT_THAT(Plan({}).output, HasSubstr("-c 2048 "));
-  const RunResult refused = RunProgram({CRIA_PROGRAM, "run", "-m", Model(), "-p", "a", "-n", "1",
-                                        "-c", "0", "--memory-limit", "8M"});
+  const RunResult refused = RunProgram({support::kCriaProgram, "run", "-m", Model(), "-p", "a",
+                                        "-n", "1", "-c", "0", "--memory-limit", "8M"});
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_THAT(refused.error, HasSubstr("with a context of 4096 tokens"));
 }
@@ -139,11 +141,11 @@ TEST(PlanCommandOfMixtures, SaysWhatATokenReadsFromTheDisk) {
   const std::string checkpoint = folder.path() / "checkpoint";
   const std::string model = folder.path() / "model.cria";
   support::WriteFamilyDirectory(support::WideMixture(), checkpoint);
-  const RunResult converted = RunProgram(
-      {CRIA_MODEL_CONVERTER, "--fast", checkpoint, "-o", model, "--weights", "f32", "--no-verify"});
+  const RunResult converted = RunProgram({support::kModelConverter, "--fast", checkpoint, "-o",
+                                          model, "--weights", "f32", "--no-verify"});
   ASSERT_EQ(converted.exit_code, 0) << converted.error;
   const auto plan = [&](std::vector<std::string> more) {
-    more.insert(more.begin(), {CRIA_PROGRAM, "plan", "-m", model, "-t", "2"});
+    more.insert(more.begin(), {support::kCriaProgram, "plan", "-m", model, "-t", "2"});
     return RunProgram(more);
   };
   const RunResult all = plan({});
@@ -152,7 +154,8 @@ TEST(PlanCommandOfMixtures, SaysWhatATokenReadsFromTheDisk) {
   EXPECT_THAT(all.output, ContainsRegex("other experts +[0-9]+ .* on demand"));
   EXPECT_THAT(all.output, HasSubstr("read when a token chooses them; needs no memory"));
   EXPECT_EQ(
-      RunProgram({CRIA_CONVERT_PROGRAM, "plan", checkpoint, "--weights", "f32", "-t", "2"}).output,
+      RunProgram({support::kConvertProgram, "plan", checkpoint, "--weights", "f32", "-t", "2"})
+          .output,
       all.output);
   const auto parts = nlohmann::json::parse(plan({"--json"}).output);
   const auto chosen = parts["token_expert_bytes"].get<uint64_t>();

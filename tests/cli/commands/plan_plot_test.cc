@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "support/files.h"
+#include "support/paths.h"
 #include "support/run_program.h"
 #include "support/svg_reader.h"
 #include "support/temporary_directory.h"
@@ -29,8 +30,8 @@ class PlanPlot : public testing::Test {
     support::CheckpointSpec spec = support::SpecGqa();
     spec.config.max_position_embeddings = 3000;
     support::WriteHuggingFaceDirectory(support::MakeModel(spec), Checkpoint(), {});
-    const RunResult converted =
-        RunProgram({CRIA_MODEL_CONVERTER, "--fast", Checkpoint(), "-o", Model(), "--no-verify"});
+    const RunResult converted = RunProgram(
+        {support::kModelConverter, "--fast", Checkpoint(), "-o", Model(), "--no-verify"});
     EXPECT_EQ(converted.exit_code, 0) << converted.error;
   }
 
@@ -38,7 +39,7 @@ class PlanPlot : public testing::Test {
   std::string Model() const { return folder_.path() / "model.cria"; }
   std::string Picture() const { return folder_.path() / "plan.svg"; }
   RunResult Plan(std::vector<std::string> more) const {
-    more.insert(more.begin(), {CRIA_PROGRAM, "plan", "-m", Model(), "-t", "2"});
+    more.insert(more.begin(), {support::kCriaProgram, "plan", "-m", Model(), "-t", "2"});
     return RunProgram(more);
   }
   SvgNumbers Plot(std::vector<std::string> more) const {
@@ -97,7 +98,7 @@ TEST_F(PlanPlot, ThePlanIsPrintedAllTheSame) {
   const RunResult without = Plan({"-c", "512"});
   EXPECT_EQ(Plan({"-c", "512", "--plot", Picture()}).output, without.output);
   // A checkpoint has the same picture.
-  const RunResult checkpoint = RunProgram({CRIA_CONVERT_PROGRAM, "plan", Checkpoint(), "--fast",
+  const RunResult checkpoint = RunProgram({support::kConvertProgram, "plan", Checkpoint(), "--fast",
                                            "-t", "2", "-c", "512", "--plot", Picture() + "2"});
   EXPECT_EQ(checkpoint.exit_code, 0) << checkpoint.error;
   EXPECT_EQ(support::ReadFile(Picture() + "2"), support::ReadFile(Picture()));

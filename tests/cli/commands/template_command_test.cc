@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "support/files.h"
+#include "support/paths.h"
 #include "support/run_program.h"
 #include "support/temporary_directory.h"
 #include "support/tiny_checkpoint.h"
@@ -39,7 +40,7 @@ class TemplateCommandTest : public testing::Test {
     for (const std::string name : {"template.jinja", "none"}) {
       const bool is_file = name != "none";
       const RunResult converted =
-          RunProgram({CRIA_MODEL_CONVERTER, "--fast", checkpoint, "-o",
+          RunProgram({support::kModelConverter, "--fast", checkpoint, "-o",
                       *directory_ / (is_file ? "model.cria" : "none.cria"), "--vocab-only",
                       "--chat-template", is_file ? (*directory_ / name).string() : name});
       ASSERT_EQ(converted.exit_code, 0) << converted.error;
@@ -49,7 +50,8 @@ class TemplateCommandTest : public testing::Test {
 
   static std::string PathOf(const std::string& name) { return *directory_ / name; }
   static RunResult Template(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), {CRIA_PROGRAM, "template", "-m", PathOf("model.cria")});
+    arguments.insert(arguments.begin(),
+                     {support::kCriaProgram, "template", "-m", PathOf("model.cria")});
     return RunProgram(arguments);
   }
   static std::string Turn(const std::string& role, const std::string& content) {
@@ -122,8 +124,9 @@ TEST_F(TemplateCommandTest, JsonHasTheTokens) {
   const auto is_end = [](const auto& token) { return token["text"] == "<|eot_id|>"; };
   EXPECT_EQ(std::ranges::count_if(json["tokens"], is_end), 1);
   // The ids are those of cria tokenize, with the BOS token that this vocabulary wants.
-  const RunResult ids = RunProgram({CRIA_PROGRAM, "tokenize", "-m", PathOf("model.cria"), "--ids",
-                                    "-p", Turn("user", "x<|eot_id|>") + Turn("assistant", "")});
+  const RunResult ids =
+      RunProgram({support::kCriaProgram, "tokenize", "-m", PathOf("model.cria"), "--ids", "-p",
+                  Turn("user", "x<|eot_id|>") + Turn("assistant", "")});
   std::string listed;
   const auto same = nlohmann::json::parse(Template({"-p", "x", "--json"}).output);
   for (const auto& token : same["tokens"]) listed += token["id"].dump() + "\n";
@@ -131,7 +134,7 @@ TEST_F(TemplateCommandTest, JsonHasTheTokens) {
 }
 
 TEST_F(TemplateCommandTest, ATerminalGetsTheTokensToo) {
-  const std::string program = CRIA_PROGRAM;
+  const std::string program = support::kCriaProgram;
   if (program.contains(' ') || RunProgram({"sh", "-c", "command -v script"}).exit_code != 0) {
     GTEST_SKIP() << "there is no program `script`, which makes a terminal";
   }
@@ -146,8 +149,8 @@ TEST_F(TemplateCommandTest, ATerminalGetsTheTokensToo) {
 }
 
 TEST_F(TemplateCommandTest, WithoutATemplateContentsAreJoined) {
-  const RunResult result =
-      RunProgram({CRIA_PROGRAM, "template", "-m", PathOf("none.cria"), "-sys", "a", "-p", "b"});
+  const RunResult result = RunProgram(
+      {support::kCriaProgram, "template", "-m", PathOf("none.cria"), "-sys", "a", "-p", "b"});
   EXPECT_EQ(result.exit_code, 0) << result.error;
   EXPECT_EQ(result.output, "ab");
   EXPECT_THAT(result.error, HasSubstr("has no chat template"));

@@ -11,6 +11,7 @@
 #include "reference/hugging_face_directory.h"
 #include "support/checkpoint_writer.h"
 #include "support/emulation.h"
+#include "support/paths.h"
 #include "support/run_program.h"
 #include "support/temporary_directory.h"
 
@@ -38,7 +39,7 @@ class CacheCheck : public testing::Test {
   }
 
   RunResult Convert(float factor, const std::vector<std::string>& more = {}) const {
-    reference::ReferenceModel model = reference::ReadHuggingFaceDirectory(CRIA_DEMO_CHECKPOINT);
+    reference::ReferenceModel model = reference::ReadHuggingFaceDirectory(support::kDemoCheckpoint);
     const size_t head_dim = model.config.head_dim;
     for (size_t layer = 0; layer < model.config.num_hidden_layers; ++layer) {
       const std::string attention = "model.layers." + std::to_string(layer) + ".self_attn.";
@@ -53,11 +54,11 @@ class CacheCheck : public testing::Test {
     support::WriteHuggingFaceDirectory(model, checkpoint,
                                        {.tokenizer = support::TokenizerFiles::kNone});
     for (const char* name : {"tokenizer.model", "tokenizer_config.json"}) {
-      std::filesystem::copy(std::filesystem::path(CRIA_DEMO_CHECKPOINT) / name, checkpoint,
+      std::filesystem::copy(std::filesystem::path(support::kDemoCheckpoint) / name, checkpoint,
                             std::filesystem::copy_options::overwrite_existing);
     }
-    std::vector<std::string> command = {CRIA_CONVERT_PROGRAM, checkpoint, "-o",    Model(),
-                                        "--weights",          "int8",     "--fast"};
+    std::vector<std::string> command = {
+        support::kConvertProgram, checkpoint, "-o", Model(), "--weights", "int8", "--fast"};
     command.insert(command.end(), more.begin(), more.end());
     return RunProgram(command);
   }
@@ -65,7 +66,7 @@ class CacheCheck : public testing::Test {
   std::string Model() const { return folder_ / "model.cria"; }
 
   nlohmann::json Cria(const std::vector<std::string>& arguments) const {
-    std::vector<std::string> command = {CRIA_PROGRAM};
+    std::vector<std::string> command = {support::kCriaProgram};
     command.insert(command.end(), arguments.begin(), arguments.end());
     command.insert(command.end(), {Model(), "--json"});
     const RunResult result = RunProgram(command);
@@ -91,7 +92,7 @@ TEST_F(CacheCheck, AModelWhoseKeysDoNotBearInt8HasAnF16CacheUnlessTheUserSaysOth
   EXPECT_EQ(Cria({"info"})["default_kv_type"], "f16");
   EXPECT_EQ(Cria({"plan"})["options"]["kv_type"], "f16");
   EXPECT_EQ(Cria({"plan", "--kv", "int8"})["options"]["kv_type"], "int8");
-  const RunResult checked = RunProgram({CRIA_PROGRAM, "info", "--check", Model()});
+  const RunResult checked = RunProgram({support::kCriaProgram, "info", "--check", Model()});
   EXPECT_EQ(checked.exit_code, 0) << checked.error;
 }
 

@@ -12,6 +12,7 @@
 
 #include "support/family_checkpoint.h"
 #include "support/files.h"
+#include "support/paths.h"
 #include "support/run_program.h"
 #include "support/temporary_directory.h"
 #include "support/tiny_checkpoint.h"
@@ -38,7 +39,7 @@ class ConvertWithCalibration : public testing::Test {
   }
 
   RunResult Convert(std::vector<std::string> arguments, const std::string& input = "") const {
-    arguments.insert(arguments.begin(), {CRIA_CONVERT_PROGRAM, folder_ / "checkpoint", "-o",
+    arguments.insert(arguments.begin(), {support::kConvertProgram, folder_ / "checkpoint", "-o",
                                          folder_ / "out" / "model.cria", "--no-verify"});
     return RunProgram(arguments, {.input = input});
   }
@@ -94,7 +95,7 @@ std::vector<int> Percents(const std::string& error) {
 
 TEST_F(ConvertWithCalibration, AllStepsAreOneProgress) {
   for (const char* const calibrate : {"--calibrate", "--calibrate-self"}) {
-    std::vector<std::string> arguments = {CRIA_CONVERT_PROGRAM,
+    std::vector<std::string> arguments = {support::kConvertProgram,
                                           folder_ / "checkpoint",
                                           "-o",
                                           folder_ / "out" / "model.cria",
@@ -122,7 +123,7 @@ TEST_F(ConvertWithCalibration, SaysHowManyExpertsAreRounded) {
   std::filesystem::remove_all(folder_ / "checkpoint");
   support::WriteFamilyDirectory(support::FamilyNamed("Qwen3MoeBiases"), folder_ / "checkpoint");
   const std::string text = folder_ / "text.txt";
-  const RunResult result = RunProgram({CRIA_CONVERT_PROGRAM, folder_ / "checkpoint", "-o",
+  const RunResult result = RunProgram({support::kConvertProgram, folder_ / "checkpoint", "-o",
                                        folder_ / "out" / "model.cria", "--calibrate", text,
                                        "--calibration-tokens", "256", "--verify"});
   EXPECT_EQ(result.exit_code, 0) << result.error;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "support/files.h"
+#include "support/paths.h"
 #include "support/run_program.h"
 #include "support/temporary_directory.h"
 #include "support/tiny_checkpoint.h"
@@ -25,7 +26,7 @@ class CriaConvertProgram : public testing::Test {
 
   static support::RunResult Convert(std::vector<std::string> arguments,
                                     const support::RunOptions& options = {}) {
-    arguments.insert(arguments.begin(), CRIA_CONVERT_PROGRAM);
+    arguments.insert(arguments.begin(), support::kConvertProgram);
     return support::RunProgram(arguments, options);
   }
 

@@ -13,6 +13,7 @@
 #include "cli/convert/cria_convert_program.h"
 #include "support/files.h"
 #include "support/gguf_writer.h"
+#include "support/paths.h"
 #include "support/run_program.h"
 #include "support/tiny_checkpoint.h"
 
@@ -116,11 +117,13 @@ TEST_F(CriaConvertProgram, AVocabularyAloneIsForTokenizing) {
   const RunResult result = Convert({checkpoint_, "--vocab-only", "-o", output_});
   EXPECT_EQ(result.exit_code, 0) << result.error;
   EXPECT_THAT(result.output, HasSubstr("a vocabulary of 300 tokens"));
-  const RunResult tokens = RunProgram({CRIA_PROGRAM, "tokenize", "-m", output_, "-p", "the"});
+  const RunResult tokens =
+      RunProgram({support::kCriaProgram, "tokenize", "-m", output_, "-p", "the"});
   EXPECT_EQ(tokens.exit_code, 0) << tokens.error;
   EXPECT_THAT(tokens.output, HasSubstr("<|begin_of_text|>"));
   for (const char* command : {"info", "plan", "run"}) {
-    const RunResult refused = RunProgram({CRIA_PROGRAM, command, "-m", output_}, {.input = "a"});
+    const RunResult refused =
+        RunProgram({support::kCriaProgram, command, "-m", output_}, {.input = "a"});
     EXPECT_EQ(refused.exit_code, 1) << command;
     EXPECT_THAT(refused.error, HasSubstr("has only a tokenizer")) << command;
     EXPECT_EQ(std::ranges::count(refused.error, '\n'), 1) << refused.error;
@@ -156,7 +159,9 @@ TEST_F(CriaConvertProgram, TablesCanHaveAnyNumberOfBits) {
     flags.insert(flags.begin(), {checkpoint_, "-o", output_, "--weights", "int8", "--no-verify"});
     const RunResult result = Convert(flags);
     EXPECT_EQ(result.exit_code, 0) << result.error;
-    EXPECT_EQ(RunProgram({CRIA_PROGRAM, "run", "-m", output_, "-p", "a", "-n", "3"}).exit_code, 0);
+    EXPECT_EQ(
+        RunProgram({support::kCriaProgram, "run", "-m", output_, "-p", "a", "-n", "3"}).exit_code,
+        0);
     return result.output;
   };
   for (const char* const bits : {"2", "3", "5", "6"}) {
@@ -206,7 +211,7 @@ TEST_F(CriaConvertProgram, AnotherChatTemplate) {
     std::vector<std::string> all = {checkpoint_, "--fast", "-o", output_, "-t", "2"};
     all.insert(all.end(), arguments.begin(), arguments.end());
     EXPECT_EQ(Convert(all).exit_code, 0);
-    const RunResult info = support::RunProgram({CRIA_PROGRAM, "info", "--json", output_});
+    const RunResult info = support::RunProgram({support::kCriaProgram, "info", "--json", output_});
     return json::parse(info.output)["tokenizer"]["chat_template"].get<std::string>();
   };
   EXPECT_EQ(stored({}), "{{ own }}");
@@ -291,7 +296,8 @@ TEST_F(CriaConvertProgram, AFileOfAnotherProgramIsKeptUnlessOverwriteIsGiven) {
 TEST_F(CriaConvertProgram, WhatIsNoCheckpointIsNamed) {
   const auto expect = [&](const Path& given, const std::string& words) {
     ExpectError(Convert({given, "-o", output_}), {given.string() + ": " + words});
-    ExpectError(RunProgram({CRIA_CONVERT_PROGRAM, "plan", given}), {given.string() + ": " + words});
+    ExpectError(RunProgram({support::kConvertProgram, "plan", given}),
+                {given.string() + ": " + words});
   };
   std::filesystem::create_directory(folder_ / "empty");
   expect(folder_ / "empty", "is an empty folder; the folder of a checkpoint has config.json");
@@ -301,7 +307,7 @@ TEST_F(CriaConvertProgram, WhatIsNoCheckpointIsNamed) {
   ASSERT_EQ(Convert({checkpoint_, "--fast", "-o", folder_ / "models" / "a.cria"}).exit_code, 0);
   expect(folder_ / "models" / "a.cria", "is a Cria model file already, which needs no conversion");
   ExpectError(
-      RunProgram({CRIA_CONVERT_PROGRAM, "a.cria"}, {.working_directory = folder_ / "models"}),
+      RunProgram({support::kConvertProgram, "a.cria"}, {.working_directory = folder_ / "models"}),
       {"a.cria: is a Cria model file already, which needs no conversion"});
   expect(folder_ / "models", "is a folder with the model file a.cria; model files need no");
   std::filesystem::create_directory(folder_ / "ggufs");

@@ -6,6 +6,7 @@
 
 #include "support/emulation.h"
 #include "support/files.h"
+#include "support/paths.h"
 #include "support/run_program.h"
 #include "support/temporary_directory.h"
 
@@ -16,9 +17,9 @@ TEST(DemoModel, IsWhatTheConverterMakesOfTheDemoCheckpoint) {
   if (support::IsEmulated()) GTEST_SKIP() << "calibrating takes minutes there";
   const support::TemporaryDirectory folder;
   const std::string made = folder.path() / "cria-demo.cria";
-  const std::string demo = CRIA_DEMO_FOLDER;
+  const std::string demo = support::SourcePath("demo");
   const support::RunResult result =
-      support::RunProgram({CRIA_CONVERT_PROGRAM, demo + "/cria-demo", "-o", made, "--weights",
+      support::RunProgram({support::kConvertProgram, demo + "/cria-demo", "-o", made, "--weights",
                            "int4", "--calibrate", demo + "/conversations.jsonl", "--no-verify"},
                           {.timeout_seconds = 300.0});
   ASSERT_EQ(result.exit_code, 0) << result.error;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "support/files.h"
+#include "support/paths.h"
 #include "support/run_program.h"
 #include "support/sanitizers.h"
 #include "support/temporary_directory.h"
@@ -31,14 +32,15 @@ class Ends : public testing::Test {
   void SetUp() override {
     support::WriteHuggingFaceDirectory(support::MakeModel(support::SpecNamed("stories1m")),
                                        checkpoint_, {});
-    ASSERT_EQ(RunProgram({CRIA_CONVERT_PROGRAM, "--fast", checkpoint_, "-o", model_, "--no-verify"})
-                  .exit_code,
-              0);
+    ASSERT_EQ(
+        RunProgram({support::kConvertProgram, "--fast", checkpoint_, "-o", model_, "--no-verify"})
+            .exit_code,
+        0);
   }
 
   std::vector<std::string> ConvertArguments(const std::string& threads = "1") const {
-    return {CRIA_CONVERT_PROGRAM, "--fast", checkpoint_, "-o",
-            out_ / "model.cria",  "-t",     threads,     "--verify"};
+    return {support::kConvertProgram, "--fast", checkpoint_, "-o",
+            out_ / "model.cria",      "-t",     threads,     "--verify"};
   }
 
   // The names of unfinished files.
@@ -106,17 +108,19 @@ TEST_F(Ends, SignalsEndAConversionAtAnyMoment) {
 }
 
 TEST_F(Ends, SignalsEndPackingAtAnyMoment) {
-  ExpectCleanEnds({CRIA_PROGRAM, "pack", "-m", model_, "--pack-cache", out_}, 17, 130);
+  ExpectCleanEnds({support::kCriaProgram, "pack", "-m", model_, "--pack-cache", out_}, 17, 130);
 }
 
 TEST_F(Ends, SignalsEndPackingAStandaloneModelAtAnyMoment) {
-  ExpectCleanEnds({CRIA_PROGRAM, "pack", "-m", model_, "--standalone", "-o", out_ / "packed"}, 17,
-                  130);
+  ExpectCleanEnds(
+      {support::kCriaProgram, "pack", "-m", model_, "--standalone", "-o", out_ / "packed"}, 17,
+      130);
 }
 
 TEST_F(Ends, SignalsEndAFirstStartAtAnyMoment) {
-  ExpectCleanEnds({CRIA_PROGRAM, "run", "-m", model_, "-p", "abc", "-n", "1", "--pack-cache", out_},
-                  17, 130);
+  ExpectCleanEnds(
+      {support::kCriaProgram, "run", "-m", model_, "-p", "abc", "-n", "1", "--pack-cache", out_},
+      17, 130);
 }
 
 TEST_F(Ends, RunningOutOfMemoryLeavesNothing) {
@@ -127,7 +131,7 @@ TEST_F(Ends, RunningOutOfMemoryLeavesNothing) {
       EmptyFolder();
       const RunOptions limit = {.address_space_limit_bytes = megabytes << 20};
       // With less, a library's own start ends the process, by a signal or not.
-      if (RunProgram({CRIA_CONVERT_PROGRAM, "--version"}, limit).exit_code != 0) continue;
+      if (RunProgram({support::kConvertProgram, "--version"}, limit).exit_code != 0) continue;
       const RunResult result = RunProgram(ConvertArguments(threads), limit);
       failed += result.exit_code != 0;
       // A model that was written is whole, and otherwise there is none.
@@ -149,7 +153,7 @@ TEST_F(Ends, CalibratingWithoutMemoryNamesWhatTakesLess) {
   for (uint64_t megabytes = 20; megabytes <= 60 && named == 0; megabytes += 2) {
     EmptyFolder();
     const RunResult result =
-        RunProgram({CRIA_CONVERT_PROGRAM, checkpoint_, "-o", out_ / "model.cria", "-t", "1",
+        RunProgram({support::kConvertProgram, checkpoint_, "-o", out_ / "model.cria", "-t", "1",
                     "--calibration-tokens", "512", "--no-verify"},
                    {.address_space_limit_bytes = megabytes << 20});
     named += result.error.contains("memory ran out; --fast takes less");
@@ -173,7 +177,7 @@ TEST_F(Ends, TheNextConversionRemovesWhatKilledOnesLeft) {
   }
   support::WriteFile(out_ / "model.cria.verify-aB3xY8" / "notes", "kept");
   support::WriteFile(out_ / "model.cria.verify-aB3xY7", "kept");
-  ASSERT_EQ(RunProgram({CRIA_CONVERT_PROGRAM, "--fast", checkpoint_, "-o", out_ / "model.cria",
+  ASSERT_EQ(RunProgram({support::kConvertProgram, "--fast", checkpoint_, "-o", out_ / "model.cria",
                         "--no-verify"})
                 .exit_code,
             0);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "support/files.h"
+#include "support/paths.h"
 #include "support/run_program.h"
 
 namespace cria {
@@ -12,15 +13,15 @@ namespace {
 using testing::HasSubstr;
 
 TEST(FamiliesCommand, PrintsWhatThePageSays) {
-  const support::RunResult printed = support::RunProgram({CRIA_CONVERT_PROGRAM, "families"});
+  const support::RunResult printed = support::RunProgram({support::kConvertProgram, "families"});
   ASSERT_EQ(printed.exit_code, 0) << printed.error;
-  EXPECT_THAT(support::ReadFile(CRIA_MODELS_PAGE), HasSubstr(printed.output))
+  EXPECT_THAT(support::ReadFile(support::SourcePath("docs/models.md")), HasSubstr(printed.output))
       << "write what the command prints into the page";
 }
 
 // A family has a name in GGUF files even if several share it.
 TEST(FamiliesCommand, NamesWhatAreOfSeveralFamilies) {
-  const std::string text = support::RunProgram({CRIA_CONVERT_PROGRAM, "families"}).output;
+  const std::string text = support::RunProgram({support::kConvertProgram, "families"}).output;
   EXPECT_THAT(text, HasSubstr("\n| `LlamaForCausalLM` | `llama` | `llama` |  |\n"));
   EXPECT_THAT(text, HasSubstr("\n| `MistralForCausalLM` | `mistral` | `llama` |  |\n"));
   EXPECT_THAT(text, HasSubstr("\n| `MixtralForCausalLM` | `mixtral` | `llama` | experts |\n"));

@@ -12,6 +12,7 @@
 
 #include "converter/hub/fake_hub.h"
 #include "support/files.h"
+#include "support/paths.h"
 #include "support/run_program.h"
 #include "support/sleeping_thread.h"
 #include "support/temporary_directory.h"
@@ -41,7 +42,7 @@ class ConvertFromHub : public testing::Test {
 
   RunResult Run(std::vector<std::string> arguments, const std::string& token = "",
                 const std::function<void(int)>& after_start = {}) {
-    arguments.insert(arguments.begin(), CRIA_CONVERT_PROGRAM);
+    arguments.insert(arguments.begin(), support::kConvertProgram);
     RunOptions options;
     options.environment = {"HF_ENDPOINT=" + hub_.url(), "HF_TOKEN=" + token,
                            "XDG_CACHE_HOME=" + (folder_ / "cache").string()};
@@ -192,7 +193,7 @@ TEST_F(ConvertFromHub, StoppedItEndsAtOnceAndTheNextRunGoesOn) {
 }
 
 TEST_F(ConvertFromHub, TwoAtOnceWriteTheSameModel) {
-  std::string script = "for i in 1 2 3; do " CRIA_CONVERT_PROGRAM " " + name_ +
+  std::string script = "for i in 1 2 3; do " + std::string(support::kConvertProgram) + " " + name_ +
                        " -o $i.cria >/dev/null & p=\"$p $!\"; done; s=0; "
                        "for i in $p; do wait $i || s=1; done; exit $s";
   RunOptions options;

@@ -11,6 +11,7 @@
 
 #include "support/emulation.h"
 #include "support/files.h"
+#include "support/paths.h"
 #include "support/run_program.h"
 #include "support/temporary_directory.h"
 #include "support/tiny_checkpoint.h"
@@ -35,8 +36,8 @@ class ConvertForATarget : public testing::Test {
   }
 
   RunResult Convert(std::vector<std::string> arguments) const {
-    arguments.insert(arguments.begin(),
-                     {CRIA_CONVERT_PROGRAM, folder_ / "checkpoint", "-o", Model(), "--no-verify"});
+    arguments.insert(arguments.begin(), {support::kConvertProgram, folder_ / "checkpoint", "-o",
+                                         Model(), "--no-verify"});
     if (!std::ranges::contains(arguments, "--calibrate")) arguments.push_back("--fast");
     return RunProgram(arguments);
   }
@@ -63,7 +64,9 @@ TEST_F(ConvertForATarget, TheModelHasTheBitsThatWereAskedFor) {
     EXPECT_LE(BitsOf(result), target + 0.005);
     EXPECT_GT(BitsOf(result), target - 0.5);
     EXPECT_THAT(result.output, HasSubstr("It is estimated from the weights"));
-    EXPECT_EQ(RunProgram({CRIA_PROGRAM, "run", "-m", Model(), "-p", "a", "-n", "3"}).exit_code, 0);
+    EXPECT_EQ(
+        RunProgram({support::kCriaProgram, "run", "-m", Model(), "-p", "a", "-n", "3"}).exit_code,
+        0);
   }
 }
 

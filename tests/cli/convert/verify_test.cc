@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "support/files.h"
+#include "support/paths.h"
 #include "support/run_program.h"
 #include "support/temporary_directory.h"
 #include "support/tiny_checkpoint.h"
@@ -26,7 +27,7 @@ class ConvertAndVerify : public testing::Test {
  protected:
   ConvertAndVerify() { support::WriteRandomCheckpoint(support::SpecGqa(), folder_ / "checkpoint"); }
   RunResult Convert(std::vector<std::string> arguments) const {
-    arguments.insert(arguments.begin(), {CRIA_CONVERT_PROGRAM, folder_ / "checkpoint", "-o",
+    arguments.insert(arguments.begin(), {support::kConvertProgram, folder_ / "checkpoint", "-o",
                                          folder_ / "model.cria", "--fast"});
     return RunProgram(arguments);
   }
@@ -93,8 +94,8 @@ TEST_F(ConvertAndVerify, WithoutRoomToVerifyAModelIsNotVerified) {
   std::filesystem::remove(folder_ / "model.cria");
   for (const std::vector<std::string>& arguments :
        {std::vector<std::string>{}, std::vector<std::string>{"--verify"}}) {
-    std::vector<std::string> all = {CRIA_CONVERT_PROGRAM, "--fast", folder_ / "checkpoint", "-o",
-                                    folder_ / "model.cria"};
+    std::vector<std::string> all = {support::kConvertProgram, "--fast", folder_ / "checkpoint",
+                                    "-o", folder_ / "model.cria"};
     all.insert(all.end(), arguments.begin(), arguments.end());
     const RunResult result = RunProgram(all, {.file_size_limit_bytes = whole.size()});
     EXPECT_EQ(result.exit_code, 0) << result.error;
@@ -105,7 +106,7 @@ TEST_F(ConvertAndVerify, WithoutRoomToVerifyAModelIsNotVerified) {
     std::filesystem::remove(folder_ / "model.cria");
   }
   const RunResult impossible = RunProgram(
-      {CRIA_CONVERT_PROGRAM, "--fast", folder_ / "checkpoint", "-o", folder_ / "model.cria"},
+      {support::kConvertProgram, "--fast", folder_ / "checkpoint", "-o", folder_ / "model.cria"},
       {.file_size_limit_bytes = whole.size() - 1});
   EXPECT_EQ(impossible.exit_code, 1);
   EXPECT_FALSE(std::filesystem::exists(folder_ / "model.cria"));

@@ -11,6 +11,7 @@
 
 #include "cli/demo_model.h"
 #include "support/files.h"
+#include "support/paths.h"
 #include "support/run_program.h"
 #include "support/temporary_directory.h"
 
@@ -24,7 +25,7 @@ using Numbers = std::vector<double>;
 using Words = std::vector<std::string>;
 
 RunResult Embed(const Words& more, const support::RunOptions& options = {}) {
-  Words arguments = {CRIA_PROGRAM, "embed", "-m", tests::DemoModel()};
+  Words arguments = {support::kCriaProgram, "embed", "-m", tests::DemoModel()};
   arguments.insert(arguments.end(), more.begin(), more.end());
   return support::RunProgram(arguments, options);
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "support/files.h"
+#include "support/paths.h"
 #include "support/run_program.h"
 #include "support/svg_reader.h"
 #include "support/temporary_directory.h"
@@ -33,12 +34,12 @@ class EvalCommandTest : public testing::Test {
     support::WriteRandomCheckpoint(support::SpecGqa(), *directory_ / "checkpoint");
     for (const char* weights : {"f32", "int8"}) {
       const RunResult converted =
-          RunProgram({CRIA_MODEL_CONVERTER, "--fast", *directory_ / "checkpoint", "-o",
+          RunProgram({support::kModelConverter, "--fast", *directory_ / "checkpoint", "-o",
                       PathOf(weights + std::string(".cria")), "--weights", weights, "--no-verify"});
       ASSERT_EQ(converted.exit_code, 0) << converted.error;
       // So that no evaluation says that it packs.
       const RunResult packed =
-          RunProgram({CRIA_PROGRAM, "pack", "-m", PathOf(weights + std::string(".cria"))});
+          RunProgram({support::kCriaProgram, "pack", "-m", PathOf(weights + std::string(".cria"))});
       ASSERT_EQ(packed.exit_code, 0) << packed.error;
     }
     std::string text;
@@ -50,7 +51,7 @@ class EvalCommandTest : public testing::Test {
   static std::string PathOf(const std::string& name) { return *directory_ / name; }
   static RunResult Eval(std::vector<std::string> arguments, const std::string& model = "int8") {
     arguments.insert(arguments.begin(),
-                     {CRIA_PROGRAM, "eval", "-m", PathOf(model + ".cria"), "-t", "1"});
+                     {support::kCriaProgram, "eval", "-m", PathOf(model + ".cria"), "-t", "1"});
     return RunProgram(arguments);
   }
   static json EvalJson(std::vector<std::string> arguments, const std::string& model = "int8") {
@@ -73,8 +74,9 @@ support::TemporaryDirectory* EvalCommandTest::directory_ = nullptr;
 
 TEST_F(EvalCommandTest, WithoutABaseItIsPerplexity) {
   const json figures = EvalJson({"-f", PathOf("text"), "-c", "64"});
-  const RunResult perplexity = RunProgram({CRIA_PROGRAM, "perplexity", "-m", PathOf("int8.cria"),
-                                           "-f", PathOf("text"), "-c", "64", "-t", "1", "--json"});
+  const RunResult perplexity =
+      RunProgram({support::kCriaProgram, "perplexity", "-m", PathOf("int8.cria"), "-f",
+                  PathOf("text"), "-c", "64", "-t", "1", "--json"});
   const json expected = json::parse(perplexity.output);
   EXPECT_EQ(figures["tokens"], expected["tokens"]);
   EXPECT_EQ(figures["context_tokens"], 64);
@@ -230,11 +232,11 @@ TEST_F(EvalCommandTest, ChoicesResumeAndOverlongContextsLoseTheirBeginning) {
 TEST_F(EvalCommandTest, APictureHasTheFiguresOfAllModels) {
   const std::string picture = PathOf("eval.svg");
   // The text comes from a pipe, which can be read once.
-  const RunResult result =
-      RunProgram({"/bin/sh", "-c",
-                  "cat \"$1\" | \"$0\" eval -m \"$2\" -m \"$3\" -t 1 -c 64 -f - --base \"$3\" "
-                  "--plot \"$4\" --json -q",
-                  CRIA_PROGRAM, PathOf("text"), PathOf("int8.cria"), PathOf("f32.cria"), picture});
+  const RunResult result = RunProgram(
+      {"/bin/sh", "-c",
+       "cat \"$1\" | \"$0\" eval -m \"$2\" -m \"$3\" -t 1 -c 64 -f - --base \"$3\" "
+       "--plot \"$4\" --json -q",
+       support::kCriaProgram, PathOf("text"), PathOf("int8.cria"), PathOf("f32.cria"), picture});
   ASSERT_EQ(result.exit_code, 0) << result.error;
   const json figures = json::parse(result.output);
   const support::SvgNumbers read = support::ReadSvg(support::ReadFile(picture));
@@ -264,8 +266,9 @@ TEST_F(EvalCommandTest, APictureHasTheFiguresOfAllModels) {
     EXPECT_NEAR(bar.value, rows[i]["kl"].get<double>(), 1e-6);
     EXPECT_THAT(bar.name, testing::EndsWith(" at " + rows[i]["position"].dump()));
   }
-  const RunResult text = RunProgram({CRIA_PROGRAM, "eval", PathOf("int8.cria"), PathOf("f32.cria"),
-                                     "-t", "1", "-c", "64", "-f", PathOf("text"), "-q"});
+  const RunResult text =
+      RunProgram({support::kCriaProgram, "eval", PathOf("int8.cria"), PathOf("f32.cria"), "-t", "1",
+                  "-c", "64", "-f", PathOf("text"), "-q"});
   EXPECT_THAT(text.output, HasSubstr("/int8.cria, "));
   EXPECT_THAT(text.output, HasSubstr("/f32.cria, 32.00 bits per weight\npredicted tokens: "));
 }

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "support/paths.h"
 #include "support/run_program.h"
 #include "support/temporary_directory.h"
 
@@ -29,8 +30,9 @@ class ConstraintOptionsOfCria : public testing::Test {
  protected:
   static void SetUpTestSuite() {
     directory = new support::TemporaryDirectory;
-    const RunResult converted = RunProgram({CRIA_MODEL_CONVERTER, "--fast", CRIA_DEMO_CHECKPOINT,
-                                            "-o", Path("model.cria"), "--no-verify"});
+    const RunResult converted =
+        RunProgram({support::kModelConverter, "--fast", support::kDemoCheckpoint, "-o",
+                    Path("model.cria"), "--no-verify"});
     ASSERT_EQ(converted.exit_code, 0) << converted.error;
     Write("schema.json", R"({"type": "object", "properties": {"name": {"enum": ["Cria", "Pi"]}},
                              "required": ["name"], "additionalProperties": false})");
@@ -45,7 +47,7 @@ class ConstraintOptionsOfCria : public testing::Test {
   }
 
   static RunResult Cria(const std::string& command, const Flags& more) {
-    Flags arguments = {CRIA_PROGRAM, command, "-m", Path("model.cria")};
+    Flags arguments = {support::kCriaProgram, command, "-m", Path("model.cria")};
     if (command != "plan") {
       arguments.insert(arguments.end(), {"--pack-cache", Path("packed"), "-t", "1"});
     }
@@ -90,8 +92,8 @@ TEST_F(ConstraintOptionsOfCria, TextsMatch) {
 
 TEST_F(ConstraintOptionsOfCria, EachAnswerOfAChatMatches) {
   const RunResult result =
-      RunProgram({CRIA_PROGRAM, "chat", "-m", Path("model.cria"), "--pack-cache", Path("packed"),
-                  "--lines", "-q", "--regex", "yes|no"},
+      RunProgram({support::kCriaProgram, "chat", "-m", Path("model.cria"), "--pack-cache",
+                  Path("packed"), "--lines", "-q", "--regex", "yes|no"},
                  {.input = "Hello!\nWho are you?\nGoodbye!\n"});
   EXPECT_EQ(result.exit_code, 0) << result.error;
   EXPECT_THAT(result.output, testing::MatchesRegex("((yes|no)\n+){3}"));

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "support/emulation.h"
+#include "support/paths.h"
 #include "support/run_program.h"
 #include "support/temporary_directory.h"
 #include "support/tiny_checkpoint.h"
@@ -52,7 +53,7 @@ class DraftOptionsOfCria : public testing::Test {
   static void Convert(const std::string& name, const support::CheckpointSpec& spec) {
     const std::string checkpoint = Path(name);
     support::WriteHuggingFaceDirectory(support::MakeModel(spec), checkpoint, {});
-    const RunResult converted = RunProgram({CRIA_MODEL_CONVERTER, "--fast", checkpoint, "-o",
+    const RunResult converted = RunProgram({support::kModelConverter, "--fast", checkpoint, "-o",
                                             Path(name + ".cria"), "--weights", "int4"});
     ASSERT_EQ(converted.exit_code, 0) << converted.error;
   }
@@ -60,7 +61,7 @@ class DraftOptionsOfCria : public testing::Test {
 
   static RunResult Cria(const std::string& command, const Arguments& more) {
     return RunProgram(
-        Arguments{CRIA_PROGRAM, command, "-m", Path("model.cria")} +
+        Arguments{support::kCriaProgram, command, "-m", Path("model.cria")} +
         (command == "plan" ? Arguments{} : Arguments{"--pack-cache", Path("packed")}) + more);
   }
   static json Json(const std::string& command, const Arguments& more) {

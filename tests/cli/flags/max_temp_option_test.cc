@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "support/paths.h"
 #include "support/run_program.h"
 #include "support/temporary_directory.h"
 #include "support/tiny_checkpoint.h"
@@ -26,14 +27,14 @@ class MaxTempOptionOfCria : public testing::Test {
     const std::string checkpoint = directory->path() / "checkpoint";
     support::WriteHuggingFaceDirectory(support::MakeModel(support::SpecGqa()), checkpoint, {});
     const RunResult converted =
-        RunProgram({CRIA_MODEL_CONVERTER, "--fast", checkpoint, "-o", ModelPath()});
+        RunProgram({support::kModelConverter, "--fast", checkpoint, "-o", ModelPath()});
     ASSERT_EQ(converted.exit_code, 0) << converted.error;
   }
   static void TearDownTestSuite() { delete directory; }
 
   static std::string ModelPath() { return directory->path() / "model.cria"; }
   static RunResult Run(const std::string& command, const std::vector<std::string>& more) {
-    std::vector<std::string> arguments = {CRIA_PROGRAM, command, "-m", ModelPath(),
+    std::vector<std::string> arguments = {support::kCriaProgram, command, "-m", ModelPath(),
                                           "--no-pack-cache"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return RunProgram(arguments);

@@ -14,6 +14,7 @@
 
 #include "cli/demo_model.h"
 #include "support/files.h"
+#include "support/paths.h"
 #include "support/run_program.h"
 #include "support/temporary_directory.h"
 
@@ -89,15 +90,15 @@ class EndlessFiles : public testing::Test {
   Words Usual(const Command& command, const std::string& option) const {
     Words words;
     const std::string& name = command.name;
-    if (command.program == CRIA_CONVERT_PROGRAM) {
-      words = {CRIA_DEMO_CHECKPOINT};
+    if (command.program == support::kConvertProgram) {
+      words = {support::kDemoCheckpoint};
       if (name.empty() && option != "--output") {
         words.insert(words.end(), {"-o", folder_ / "out.cria"});
       }
       return words;
     }
     if (option != "--model") words = {"-m", tests::DemoModel()};
-    if (command.program == CRIA_SERVE_PROGRAM) words.insert(words.end(), {"--port", "0"});
+    if (command.program == support::kServeProgram) words.insert(words.end(), {"--port", "0"});
     if (name == "chat" || name == "run") words.insert(words.end(), {"-n", "1"});
     if (name == "batch" && option != "--file") words.insert(words.end(), {"-f", text_});
     if (name == "batch" && option != "--output") words.insert(words.end(), {"-o", "/dev/null"});
@@ -156,39 +157,38 @@ class EndlessFiles : public testing::Test {
 };
 
 TEST_F(EndlessFiles, AreRefusedByEveryCommandOfCria) {
-  const std::vector<Command> commands = CommandsOf(CRIA_PROGRAM);
+  const std::vector<Command> commands = CommandsOf(support::kCriaProgram);
   EXPECT_GE(commands.size(), 10u);
   for (const Command& command : commands) ExpectRefused(command);
   EXPECT_GE(num_options_, 35u) << "has the form of --help changed?";
 }
 
 TEST_F(EndlessFiles, AreRefusedByTheServer) {
-  ExpectRefused({CRIA_SERVE_PROGRAM, ""});
+  ExpectRefused({support::kServeProgram, ""});
   EXPECT_GE(num_options_, 4u);
 }
 
 TEST_F(EndlessFiles, AreRefusedByTheConverter) {
-  ExpectRefused({CRIA_CONVERT_PROGRAM, ""});
-  ExpectRefused({CRIA_CONVERT_PROGRAM, "plan"});
+  ExpectRefused({support::kConvertProgram, ""});
+  ExpectRefused({support::kConvertProgram, "plan"});
   EXPECT_GE(num_options_, 5u);
   for (const char* const command : {"", " plan"}) {
     const RunResult result =
         RunProgram({"/bin/sh", "-c", "exec \"$0\"" + std::string(command) + " /dev/zero",
-                    CRIA_CONVERT_PROGRAM},
+                    support::kConvertProgram},
                    {.timeout_seconds = kMaxSeconds});
     EXPECT_EQ(result.exit_code, 1);
     EXPECT_THAT(result.error, HasSubstr("/dev/zero: "));
   }
 }
 
-#ifdef CRIA_MPI_PROGRAM
 // The program for several ranks has the commands of cria, and no other files.
 TEST_F(EndlessFiles, AreThoseOfCriaOnSeveralRanks) {
-  for (const Command& command : CommandsOf(CRIA_MPI_PROGRAM)) {
-    EXPECT_EQ(FileOptionsOf(command), FileOptionsOf({CRIA_PROGRAM, command.name}));
+  if (*support::kMpiProgram == '\0') GTEST_SKIP() << "there is no cria-mpi";
+  for (const Command& command : CommandsOf(support::kMpiProgram)) {
+    EXPECT_EQ(FileOptionsOf(command), FileOptionsOf({support::kCriaProgram, command.name}));
   }
 }
-#endif
 
 TEST_F(EndlessFiles, AreRefusedAtStandardInput) {
   const auto expect_refused = [&](const char* program, const Words& options) {
@@ -219,11 +219,11 @@ TEST_F(EndlessFiles, AreRefusedAtStandardInput) {
                                {"bench", "-p", "8", "-n", "1", "-r", "1", "-f", "-"}}) {
     Words words = options;
     words.insert(words.end(), {"-m", model});
-    expect_refused(CRIA_PROGRAM, words);
+    expect_refused(support::kCriaProgram, words);
   }
   for (const char* const option : {"--calibrate", "--verify-text"}) {
-    expect_refused(CRIA_CONVERT_PROGRAM,
-                   {CRIA_DEMO_CHECKPOINT, "-o", folder_ / "out.cria", option, "-"});
+    expect_refused(support::kConvertProgram,
+                   {support::kDemoCheckpoint, "-o", folder_ / "out.cria", option, "-"});
   }
 }
 

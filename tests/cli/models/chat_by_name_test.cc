@@ -12,6 +12,7 @@
 #include "cli/models/store_fixture.h"
 #include "support/files.h"
 #include "support/gguf_writer.h"
+#include "support/paths.h"
 #include "support/run_program.h"
 #include "support/sleeping_thread.h"
 #include "support/terminal_program.h"
@@ -39,8 +40,9 @@ class ChatByName : public tests::StoreTest {
                               path);
   }
   TerminalProgram AtTerminal(const std::string& model) {
-    return TerminalProgram({CRIA_PROGRAM, "chat", "-m", model, "--temp", "0", "-n", "4", "-t", "1"},
-                           {.environment = Environment(), .working_directory = folder_ / "work"});
+    return TerminalProgram(
+        {support::kCriaProgram, "chat", "-m", model, "--temp", "0", "-n", "4", "-t", "1"},
+        {.environment = Environment(), .working_directory = folder_ / "work"});
   }
 };
 
@@ -202,7 +204,7 @@ TEST_F(ChatByName, AStoreThatCannotBeWrittenIsNamed) {
 TEST_F(ChatByName, WithoutTheConverterASentenceNamesItsPackage) {
   const fs::path alone = folder_ / "alone";
   fs::create_directory(alone);
-  fs::copy_file(CRIA_PROGRAM, alone / "cria");
+  fs::copy_file(support::kCriaProgram, alone / "cria");
   std::vector<std::string> environment = Environment();
   environment.emplace_back("PATH=/nowhere");
   const RunResult result =
@@ -264,7 +266,7 @@ TEST_F(ChatByName, TwoAtOnceDoTheWorkOnce) {
     };
   };
   const std::string command =
-      std::string(CRIA_PROGRAM) + " chat -m " + name_ + " -y -p abc -n 4 --temp 0 -t 1 -q";
+      std::string(support::kCriaProgram) + " chat -m " + name_ + " -y -p abc -n 4 --temp 0 -t 1 -q";
   const std::string script = "for i in 1 2; do " + command +
                              " >$i.out 2>$i.err & p=\"$p $!\"; done; s=0; "
                              "for i in $p; do wait $i || s=1; done; exit $s";

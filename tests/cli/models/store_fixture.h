@@ -11,6 +11,7 @@
 
 #include "converter/hub/fake_hub.h"
 #include "support/files.h"
+#include "support/paths.h"
 #include "support/run_program.h"
 #include "support/temporary_directory.h"
 #include "support/tiny_checkpoint.h"
@@ -35,7 +36,7 @@ class StoreTest : public testing::Test {
         "CRIA_DOWNLOAD_CACHE=", "HF_ENDPOINT=" + (is_offline_ ? "http://127.0.0.1:1" : hub_.url())};
   }
   support::RunResult Run(std::vector<std::string> arguments, support::RunOptions options = {}) {
-    arguments.insert(arguments.begin(), CRIA_PROGRAM);
+    arguments.insert(arguments.begin(), support::kCriaProgram);
     std::vector<std::string> environment = Environment();
     environment.insert(environment.end(), options.environment.begin(), options.environment.end());
     options.environment = std::move(environment);
@@ -54,7 +55,7 @@ class StoreTest : public testing::Test {
   std::string Answer() {
     const std::string model = folder_ / "by-hand.cria";
     if (!std::filesystem::exists(model)) {
-      EXPECT_EQ(support::RunProgram({CRIA_CONVERT_PROGRAM, folder_ / "tiny-llama", "-o", model})
+      EXPECT_EQ(support::RunProgram({support::kConvertProgram, folder_ / "tiny-llama", "-o", model})
                     .exit_code,
                 0);
     }

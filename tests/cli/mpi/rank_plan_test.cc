@@ -9,6 +9,7 @@
 
 #include "support/converted_model.h"
 #include "support/family_checkpoint.h"
+#include "support/paths.h"
 #include "support/run_program.h"
 #include "support/temporary_directory.h"
 
@@ -23,7 +24,7 @@ using testing::Not;
 class RankPlan : public testing::Test {
  protected:
   RunResult Plan(std::vector<std::string> more) const {
-    more.insert(more.begin(), {CRIA_MPI_PROGRAM, "plan", "-m", model_.path(), "--ranks", "2"});
+    more.insert(more.begin(), {support::kMpiProgram, "plan", "-m", model_.path(), "--ranks", "2"});
     return RunProgram(more);
   }
   nlohmann::json PlanJson(std::vector<std::string> more) const {
@@ -94,8 +95,8 @@ TEST_F(RankPlan, DraftsAndMixturesNeedTheSameInstructions) {
               HasSubstr("a Raspberry Pi 4 Model B, 8 GB has another instruction set"));
   EXPECT_EQ(Plan({"--board", "pi-4-8gb,pi-3", "--draft-ngram", "2"}).exit_code, 0);
   const support::ConvertedModel mixture(support::WideMixture(), {.weights = Scheme::kQc8w});
-  const RunResult experts = RunProgram({CRIA_MPI_PROGRAM, "plan", "-m", mixture.path(), "--ranks",
-                                        "2", "--board", "pi-5-8gb,pi-4-8gb"});
+  const RunResult experts = RunProgram({support::kMpiProgram, "plan", "-m", mixture.path(),
+                                        "--ranks", "2", "--board", "pi-5-8gb,pi-4-8gb"});
   EXPECT_EQ(experts.exit_code, 1);
   EXPECT_THAT(experts.error, HasSubstr("has another instruction set"));
 }
@@ -115,7 +116,7 @@ TEST_F(RankPlan, SaysWhichRankExceedsALimit) {
 TEST_F(RankPlan, APartIsNotPackedByAnEmulator) {
   const support::TemporaryDirectory folder;
   const RunResult packed =
-      RunProgram({CRIA_MPI_PROGRAM, "pack", "-m", model_.path(), "--ranks", "2", "--rank", "1",
+      RunProgram({support::kMpiProgram, "pack", "-m", model_.path(), "--ranks", "2", "--rank", "1",
                   "--for", "cortex-a72", "-o", folder.path() / "part.criapack"});
   EXPECT_EQ(packed.exit_code, 1);
   EXPECT_THAT(packed.error, HasSubstr("pack it on the board"));
@@ -125,7 +126,7 @@ TEST_F(RankPlan, APartIsNotPackedByAnEmulator) {
 class RankPack : public RankPlan {
  protected:
   RunResult Pack(std::vector<std::string> more) const {
-    more.insert(more.begin(), {CRIA_MPI_PROGRAM, "pack", "-m", model_.path(), "--pack-cache",
+    more.insert(more.begin(), {support::kMpiProgram, "pack", "-m", model_.path(), "--pack-cache",
                                folder_.path(), "--ranks", "2"});
     return RunProgram(more);
   }

@@ -17,6 +17,7 @@
 #include "server/api/api.h"
 #include "server/http/raw_client.h"
 #include "support/files.h"
+#include "support/paths.h"
 #include "support/run_program.h"
 #include "support/sanitizers.h"
 #include "support/temporary_directory.h"
@@ -38,8 +39,8 @@ class ServeMemory : public testing::Test {
   }
 
   static nlohmann::json Plan(const std::vector<std::string>& options) {
-    std::vector<std::string> words = {CRIA_PROGRAM, "plan", "-m",      DemoModel(),
-                                      "-t",         "2",    "--serve", "--json"};
+    std::vector<std::string> words = {
+        support::kCriaProgram, "plan", "-m", DemoModel(), "-t", "2", "--serve", "--json"};
     words.insert(words.end(), options.begin(), options.end());
     const auto result = support::RunProgram(words);
     EXPECT_EQ(result.exit_code, 0) << result.error;
@@ -186,9 +187,9 @@ TEST_F(ServeMemory, WhatIsMadeOfALargeRequestTakesNoMoreThanItsLine) {
                      "{% for c in m.tool_calls %}<tool_call>{{ c.function | tojson }}</tool_call>"
                      "{% endfor %}{% endfor %}{% if add_generation_prompt %}[a]{% endif %}");
   const std::string model = folder / "tools.cria";
-  const auto converted =
-      support::RunProgram({CRIA_MODEL_CONVERTER, "--fast", CRIA_DEMO_CHECKPOINT, "-o", model,
-                           "--weights", "int8", "--no-verify", "--chat-template", chat_template});
+  const auto converted = support::RunProgram(
+      {support::kModelConverter, "--fast", support::kDemoCheckpoint, "-o", model, "--weights",
+       "int8", "--no-verify", "--chat-template", chat_template});
   ASSERT_EQ(converted.exit_code, 0) << converted.error;
   for (const std::string& path : {DemoModel(), model}) {
     const ServerProgram server({"-m", path, "--port", "0", "-np", "2"});

@@ -13,6 +13,7 @@
 #include "cli/serve/json_request.h"
 #include "cli/serve/server_program.h"
 #include "server/http/raw_client.h"
+#include "support/paths.h"
 #include "support/run_program.h"
 #include "support/temporary_directory.h"
 
@@ -59,7 +60,7 @@ fs::path OnlyFile(const fs::path& folder) {
 
 support::RunResult StartWith(const std::string& prefix_cache) {
   return support::RunProgram(
-      {CRIA_SERVE_PROGRAM, "-m", DemoModel(), "--port", "0", "--prefix-cache", prefix_cache});
+      {support::kServeProgram, "-m", DemoModel(), "--port", "0", "--prefix-cache", prefix_cache});
 }
 
 TEST(PrefixCache, PromptsAreReadAfterARestart) {

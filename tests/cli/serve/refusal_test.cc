@@ -10,6 +10,7 @@
 #include "cli/demo_model.h"
 #include "cli/serve/server_program.h"
 #include "support/http_server.h"
+#include "support/paths.h"
 #include "support/run_program.h"
 #include "support/temporary_directory.h"
 
@@ -20,7 +21,7 @@ using support::RunResult;
 using testing::HasSubstr;
 
 RunResult Start(std::vector<std::string> options) {
-  options.insert(options.begin(), {CRIA_SERVE_PROGRAM, "-m", DemoModel(), "-t", "2"});
+  options.insert(options.begin(), {support::kServeProgram, "-m", DemoModel(), "-t", "2"});
   return support::RunProgram(options);
 }
 
@@ -42,7 +43,7 @@ TEST(ServeRefuses, APortThatIsTaken) {
 }
 
 TEST(ServeRefuses, WrongFlags) {
-  EXPECT_EQ(support::RunProgram({CRIA_SERVE_PROGRAM}).exit_code, 2);
+  EXPECT_EQ(support::RunProgram({support::kServeProgram}).exit_code, 2);
   EXPECT_EQ(Start({"--port", "65536"}).exit_code, 2);
   EXPECT_EQ(Start({"--port", "x"}).exit_code, 2);
   EXPECT_EQ(Start({"--max-connections", "0"}).exit_code, 2);
@@ -57,9 +58,9 @@ TEST(ServeRefuses, MissingFiles) {
   const RunResult no_key = Start({"--port", "0", "--api-key-file", folder / "keys"});
   EXPECT_EQ(no_key.exit_code, 2);
   EXPECT_THAT(no_key.error, HasSubstr("has no key"));
-  EXPECT_EQ(
-      support::RunProgram({CRIA_SERVE_PROGRAM, "-m", folder / "missing", "--port", "0"}).exit_code,
-      1);
+  EXPECT_EQ(support::RunProgram({support::kServeProgram, "-m", folder / "missing", "--port", "0"})
+                .exit_code,
+            1);
 }
 
 TEST(ServeRefuses, ToTakeMoreMemoryThanAllowed) {
@@ -73,8 +74,8 @@ TEST(ServeRefuses, ToTakeMoreMemoryThanAllowed) {
 TEST(ServeRefuses, MoreConnectionsThanOpenFiles) {
   const RunResult result =
       support::RunProgram({"/bin/sh", "-c",
-                           "ulimit -n 128; exec " CRIA_SERVE_PROGRAM " -m " + DemoModel() +
-                               " --port 0 --max-connections 100"});
+                           "ulimit -n 128; exec " + std::string(support::kServeProgram) + " -m " +
+                               DemoModel() + " --port 0 --max-connections 100"});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.error, HasSubstr("ulimit -n"));
 }

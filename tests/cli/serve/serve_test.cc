@@ -17,6 +17,7 @@
 #include "cli/serve/json_request.h"
 #include "cli/serve/server_program.h"
 #include "server/http/raw_client.h"
+#include "support/paths.h"
 #include "support/run_program.h"
 #include "support/temporary_directory.h"
 
@@ -71,7 +72,7 @@ TEST(Serve, SaysIfTheTemplateShowsNoKnownFormOfToolCalls) {
         << "{% if tools %}{{ tools | tojson }} " << call
         << "{% endif %}{% for m in messages %}{{ m.content }}{% endfor %}";
     const auto converted = support::RunProgram(
-        {CRIA_MODEL_CONVERTER, "--fast", CRIA_DEMO_CHECKPOINT, "-o", folder / "model.cria",
+        {support::kModelConverter, "--fast", support::kDemoCheckpoint, "-o", folder / "model.cria",
          "--weights", "int8", "--no-verify", "--chat-template", folder / "template.jinja"});
     EXPECT_EQ(converted.exit_code, 0) << converted.error;
     ServerProgram server({"--port", "0", "-m", folder / "model.cria"});
@@ -149,20 +150,21 @@ TEST(Serve, TakesASocketOfTheServiceManager) {
 }
 
 TEST(Serve, IsStartedByCria) {
-  const auto version = support::RunProgram({CRIA_PROGRAM, "serve", "--version"});
+  const auto version = support::RunProgram({support::kCriaProgram, "serve", "--version"});
   EXPECT_EQ(version.exit_code, 0) << version.error;
   EXPECT_THAT(version.output, testing::StartsWith("cria-serve "));
 }
 
 TEST(Serve, CriaNamesThePackageOfAMissingServer) {
   const support::TemporaryDirectory folder;
-  std::filesystem::copy_file(CRIA_PROGRAM, folder / "cria");
+  std::filesystem::copy_file(support::kCriaProgram, folder / "cria");
   const auto result = support::RunProgram(
       {folder / "cria", "serve", "-m", "x"},
       {.environment = {
            "PATH=/nonexistent",
            "LD_LIBRARY_PATH=" +
-               (std::filesystem::path(CRIA_PROGRAM).parent_path().parent_path() / "runtime/c_api")
+               (std::filesystem::path(support::kCriaProgram).parent_path().parent_path() /
+                "runtime/c_api")
                    .string()}});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.error, HasSubstr("apt install ./cria-serve_"));

@@ -11,6 +11,7 @@
 #include <stdexcept>
 
 #include "cli/demo_model.h"
+#include "support/paths.h"
 
 namespace cria::tests {
 namespace {
@@ -22,7 +23,7 @@ constexpr int kPatienceMilliseconds = 120'000;
 
 ServerProgram::ServerProgram(std::vector<std::string> options,
                              const std::function<void()>& in_child) {
-  std::vector<std::string> words = {CRIA_SERVE_PROGRAM, "-t", "2"};
+  std::vector<std::string> words = {support::kServeProgram, "-t", "2"};
   const bool names_models =
       std::ranges::contains(options, "-m") || std::ranges::contains(options, "--models");
   if (!names_models) words.insert(words.end(), {"-m", DemoModel()});

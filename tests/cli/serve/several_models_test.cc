@@ -14,6 +14,7 @@
 #include "cli/serve/json_request.h"
 #include "cli/serve/server_program.h"
 #include "server/http/raw_client.h"
+#include "support/paths.h"
 #include "support/run_program.h"
 #include "support/sanitizers.h"
 #include "support/temporary_directory.h"
@@ -47,14 +48,14 @@ class ServeSeveralModels : public testing::Test {
     return nlohmann::json::parse(answer.body)["choices"][0]["message"]["content"];
   }
   static support::RunResult Start(const std::vector<std::string>& options) {
-    std::vector<std::string> words = {CRIA_SERVE_PROGRAM, "--port", "0"};
+    std::vector<std::string> words = {support::kServeProgram, "--port", "0"};
     words.insert(words.end(), options.begin(), options.end());
     return support::RunProgram(words);
   }
   // What a server of one model takes at most, by its plan.
   static uint64_t PlannedBytes() {
     const auto plan = support::RunProgram(
-        {CRIA_PROGRAM, "plan", "-m", DemoModel(), "-t", "2", "--serve", "--json"});
+        {support::kCriaProgram, "plan", "-m", DemoModel(), "-t", "2", "--serve", "--json"});
     EXPECT_EQ(plan.exit_code, 0) << plan.error;
     return nlohmann::json::parse(plan.output)["peak_bytes"];
   }

@@ -9,6 +9,7 @@
 #include "cli/serve/server_program.h"
 #include "server/http/raw_client.h"
 #include "support/files.h"
+#include "support/paths.h"
 
 namespace cria::tests {
 namespace {
@@ -22,7 +23,7 @@ using testing::HasSubstr;
 std::string EndlessRequest() {
   nlohmann::json bias = nlohmann::json::object();
   const auto config = nlohmann::json::parse(
-      support::ReadFile(std::string(CRIA_DEMO_CHECKPOINT) + "/generation_config.json"));
+      support::ReadFile(std::string(support::kDemoCheckpoint) + "/generation_config.json"));
   for (const int id : config.at("eos_token_id")) bias[std::to_string(id)] = -100;
   return JsonRequest("/v1/chat/completions",
                      {{"stream", true},

@@ -11,6 +11,7 @@
 
 #include "cli/terminal/progress_bar.h"
 #include "support/files.h"
+#include "support/paths.h"
 #include "support/run_program.h"
 #include "support/temporary_directory.h"
 #include "support/tiny_checkpoint.h"
@@ -81,29 +82,34 @@ class ProgressTest : public testing::Test {
 
 TEST_F(ProgressTest, IsClearedBeforeResults) {
   const std::string model = Path("model.cria");
-  const std::vector<std::string> convert = {
-      CRIA_CONVERT_PROGRAM, "--fast", Path("checkpoint"), "-o", model,
-      "--weights",          "int8",   "--verify"};
+  const std::vector<std::string> convert = {support::kConvertProgram,
+                                            "--fast",
+                                            Path("checkpoint"),
+                                            "-o",
+                                            model,
+                                            "--weights",
+                                            "int8",
+                                            "--verify"};
   EXPECT_THAT(ExpectCleared(convert, "converting 100%"),
               testing::AllOf(HasSubstr("digest"), HasSubstr("\nverified against f32")));
 
   support::WriteFile(Path("text"), std::string(300, 'e') + " some words");
-  EXPECT_THAT(ExpectCleared({CRIA_PROGRAM, "perplexity", "-m", model, "-f", Path("text"), "-c",
-                             "64", "--no-pack-cache"},
+  EXPECT_THAT(ExpectCleared({support::kCriaProgram, "perplexity", "-m", model, "-f", Path("text"),
+                             "-c", "64", "--no-pack-cache"},
                             "perplexity 100%"),
               testing::ContainsRegex("(^|\n)[0-9]+ tokens, .*\nmean negative log-likelihood"));
-  EXPECT_THAT(
-      ExpectCleared({CRIA_PROGRAM, "pack", "-m", model, "-o", Path("packed")}, "packing 100%"),
-      HasSubstr(Path("packed") + ": "));
-  EXPECT_THAT(ExpectCleared({CRIA_PROGRAM, "bench", "-m", model, "-p", "8", "-n", "4", "-r", "1",
-                             "--no-pack-cache"},
+  EXPECT_THAT(ExpectCleared({support::kCriaProgram, "pack", "-m", model, "-o", Path("packed")},
+                            "packing 100%"),
+              HasSubstr(Path("packed") + ": "));
+  EXPECT_THAT(ExpectCleared({support::kCriaProgram, "bench", "-m", model, "-p", "8", "-n", "4",
+                             "-r", "1", "--no-pack-cache"},
                             "pp8, "),
               testing::ContainsRegex("(^|\n)[|] model "));
 }
 
 // A name from a checkpoint cannot control the terminal.
 TEST_F(ProgressTest, ItsOwnNameIsOneLine) {
-  const RunResult run = RunProgram({CRIA_CONVERT_PROGRAM, Path("checkpoint"), "-o",
+  const RunResult run = RunProgram({support::kConvertProgram, Path("checkpoint"), "-o",
                                     Path("a\nb\u202E.cria"), "--weights", "f32"});
   EXPECT_EQ(run.exit_code, 0) << run.error;
   EXPECT_THAT(run.output, HasSubstr("a\\x0ab\\u202e.cria: "));

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "core/utf8.h"
+#include "support/paths.h"
 #include "support/run_program.h"
 #include "text/detokenizer.h"
 #include "text/test_vocabulary.h"
@@ -37,7 +38,7 @@ Oracle AskLibrary(const Options& options, const std::vector<std::string>& texts 
                  {"hard_vocab_limit", "false"},
                  {"minloglevel", "2"}};
   for (const auto& [name, value] : options) all[name] = value;
-  std::vector<std::string> arguments = {CRIA_SENTENCEPIECE_ORACLE};
+  std::vector<std::string> arguments = {support::kSentencepieceOracle};
   for (const auto& [name, value] : all) arguments.push_back(name + "=" + value);
   std::string input;
   for (const std::string& text : texts) input += std::to_string(text.size()) + "\n" + text;

@@ -8,6 +8,7 @@
 
 #include "server/api/api.h"
 #include "support/files.h"
+#include "support/paths.h"
 
 namespace cria::server {
 namespace {
@@ -15,7 +16,8 @@ namespace {
 using testing::HasSubstr;
 
 TEST(ApiPathTableTest, IsThatOfTheReadme) {
-  EXPECT_THAT(support::ReadFile(CRIA_SERVER_README), HasSubstr("\n" + ApiPathTable()))
+  EXPECT_THAT(support::ReadFile(support::SourcePath("server/README.md")),
+              HasSubstr("\n" + ApiPathTable()))
       << "write this table into the page";
 }
 

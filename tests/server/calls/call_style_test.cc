@@ -18,6 +18,7 @@
 #include "server/requests/chat_request.h"
 #include "server/requests/request_error.h"
 #include "support/files.h"
+#include "support/paths.h"
 #include "support/unwrap.h"
 #include "text/tokenizer.h"
 
@@ -218,7 +219,7 @@ TEST(OwnTemplatesTest, CallsAreReadAsTheyAreWritten) {
                                                        {"reasoning", "unknown"},
                                                        {"tagged-tools", "objects, read"},
                                                        {"turns", "objects, read"}};
-  EXPECT_EQ(ReadTemplates(CRIA_OWN_CHAT_TEMPLATES), expected);
+  EXPECT_EQ(ReadTemplates(support::SourcePath("tests/golden/chat")), expected);
 }
 
 // Templates may be missing, and others may be there.

@@ -13,6 +13,7 @@
 #include "server/requests/chat_request.h"
 #include "server/requests/test_tools.h"
 #include "support/files.h"
+#include "support/paths.h"
 
 namespace cria::server {
 namespace {
@@ -66,11 +67,11 @@ std::string OpeningOfCalls(const std::filesystem::path& folder, const std::strin
 }
 
 TEST(OwnTemplatesTest, ShowToolsCallsAndResults) {
-  ExpectToolsCallsAndResults(CRIA_OWN_CHAT_TEMPLATES, /*has_json=*/true);
+  ExpectToolsCallsAndResults(support::SourcePath("tests/golden/chat"), /*has_json=*/true);
 }
 
 TEST(OwnTemplatesTest, TheirFormatsAreFound) {
-  const std::filesystem::path folder = CRIA_OWN_CHAT_TEMPLATES;
+  const std::filesystem::path folder = support::SourcePath("tests/golden/chat");
   EXPECT_EQ(OpeningOfCalls(folder, "headers-tools"), "");
   EXPECT_EQ(OpeningOfCalls(folder, "tagged-tools"), "<tool_call>\n");
   EXPECT_EQ(OpeningOfCalls(folder, "brackets-tools"), "[TOOL_CALLS]");

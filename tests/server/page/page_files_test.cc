@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "support/files.h"
+#include "support/paths.h"
 #include "support/run_program.h"
 #include "support/temporary_directory.h"
 
@@ -72,7 +73,7 @@ std::vector<std::string> FindAll(const std::string& text, const char* pattern) {
 }
 
 std::filesystem::path SourceOf(std::string_view path) {
-  const std::filesystem::path folder = CRIA_PAGE_FOLDER;
+  const std::filesystem::path folder = support::SourcePath("server/page");
   return folder / (path == "/" ? "index.html" : std::filesystem::path(path).filename());
 }
 
@@ -122,7 +123,7 @@ TEST(PageFiles, AreTheSourcesWithoutWhatABrowserSkips) {
 TEST(PageFiles, AreAllThatTheFolderHas) {
   std::set<std::string> embedded;
   for (const PageText& file : PageTexts()) embedded.insert(SourceOf(file.path).filename());
-  for (const std::string& name : support::FileNames(CRIA_PAGE_FOLDER)) {
+  for (const std::string& name : support::FileNames(support::SourcePath("server/page"))) {
     const std::string extension = std::filesystem::path(name).extension();
     if (extension == ".js" || extension == ".css" || extension == ".html" || extension == ".svg") {
       EXPECT_TRUE(embedded.contains(name)) << name;
