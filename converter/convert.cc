@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ranges>
 #include <set>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
-#include "converter/calibrate/calibrate.h"
+#include "converter/calibrate_plan.h"
 #include "converter/hugging_face/hf_checkpoint.h"
 #include "converter/hugging_face/hf_config.h"
 #include "converter/open_checkpoint.h"
@@ -106,16 +107,6 @@ Status CheckIsNoneOfWeights(const std::filesystem::path& output_path,
   return {};
 }
 
-Result<std::optional<ResumeFolder>> OpenResumeFolder(const CalibrationOptions& options,
-                                                     const CalibrationTokens& tokens,
-                                                     const FilePlan& plan) {
-  if (!options.resume_folder) return std::nullopt;
-  CRIA_ASSIGN_OR_RETURN(const Digest identity,
-                        CalibrationIdentity(plan, tokens.ids, tokens.window_tokens));
-  CRIA_ASSIGN_OR_RETURN(ResumeFolder folder, ResumeFolder::Open(*options.resume_folder, identity));
-  return std::optional(std::move(folder));
-}
-
 // Slow cores are used, too: unlike a token, a tensor does not wait for them at every layer.
 Result<ThreadPool> CreateThreads(const ConvertOptions& options) {
   return ThreadPool::Create(
@@ -177,15 +168,11 @@ Result<Conversion> ConvertOnce(const std::filesystem::path& checkpoint_path,
                         PlanConversion(std::move(preparation), options, threads, progress));
   const Checkpoint& checkpoint = planned.preparation.checkpoint;
   FilePlan& plan = planned.plan;
+  std::vector<ResumeFolder> resume;
   CalibrationReport calibrated;
-  std::optional<ResumeFolder> resume;
   if (planned.tokens) {
-    CRIA_ASSIGN_OR_RETURN(resume, OpenResumeFolder(*options.calibration, *planned.tokens, plan));
-    CRIA_ASSIGN_OR_RETURN(ScratchFile scratch, ScratchFile::Create(output_path));
-    CRIA_ASSIGN_OR_RETURN(calibrated, Calibrate(*planned.tokens, checkpoint.config, threads,
-                                                std::make_shared<ScratchFile>(std::move(scratch)),
-                                                ProgressOfStep(progress, ConvertStep::kCalibrating),
-                                                resume ? &*resume : nullptr, plan));
+    CRIA_ASSIGN_OR_RETURN(calibrated, CalibratePlan(output_path, options.calibration->resume_folder,
+                                                    threads, progress, planned, resume));
   }
   CRIA_ASSIGN_OR_RETURN(std::vector<MatrixError> errors,
                         MeasureErrorsOf(planned, options, threads, progress));
@@ -206,7 +193,7 @@ Result<Conversion> ConvertOnce(const std::filesystem::path& checkpoint_path,
   report.rotation = planned.rotation;
   report.calibrated = calibrated;
   report.found_codes = planned.found_codes;
-  report.schemes = std::move(planned.schemes);
+  if (options.target) report.schemes = NameChoices(plan, planned.matrices, planned.choices[0]);
   report.errors = std::move(errors);
   return Conversion(std::move(written.file), std::move(report), std::move(resume));
 }
@@ -218,8 +205,10 @@ Result<ChosenSchemes> ChooseSchemesOnce(const std::filesystem::path& checkpoint_
   CRIA_ASSIGN_OR_RETURN(Preparation preparation, Prepare(checkpoint_path, options));
   CRIA_ASSIGN_OR_RETURN(PlannedConversion planned,
                         PlanConversion(std::move(preparation), options, threads, progress));
-  return ChosenSchemes{.choices = std::move(planned.schemes),
-                       .are_measured = options.calibration.has_value()};
+  return ChosenSchemes{
+      .choices = NameChoices(planned.plan, planned.matrices, planned.choices.front()),
+      .are_measured = options.calibration.has_value(),
+      .are_compared = options.calibration.has_value() && planned.choices.size() > 1};
 }
 
 // Plans the experts' matrices as JoinMxfp4Tensors makes them.
@@ -280,7 +269,7 @@ Result<Conversion> ConvertUncommitted(const std::filesystem::path& checkpoint_pa
 
 Status Conversion::Commit() {
   CRIA_RETURN_IF_ERROR(file_.Commit());
-  if (resume_) resume_->Remove();
+  for (ResumeFolder& each : resume_ | std::views::reverse) each.Remove();
   return {};
 }
 

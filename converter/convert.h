@@ -129,7 +129,7 @@ Result<ConvertReport> Convert(const std::filesystem::path& checkpoint_path,
 // A model file that is whole, but has its name only after Commit; without it, the file is removed.
 class Conversion {
  public:
-  Conversion(OutputFile file, ConvertReport report, std::optional<ResumeFolder> resume)
+  Conversion(OutputFile file, ConvertReport report, std::vector<ResumeFolder> resume)
       : file_(std::move(file)), report_(std::move(report)), resume_(std::move(resume)) {}
 
   const ConvertReport& report() const { return report_; }
@@ -142,7 +142,7 @@ class Conversion {
  private:
   OutputFile file_;
   ConvertReport report_;
-  std::optional<ResumeFolder> resume_;  // Not needed any more when the file is committed.
+  std::vector<ResumeFolder> resume_;  // Not needed any more when the file is committed.
 };
 
 // Whether a model that was written prefers a cache in f16; see schema/model.fbs.
@@ -159,6 +159,8 @@ Result<Conversion> ConvertUncommitted(const std::filesystem::path& checkpoint_pa
 struct ChosenSchemes {
   std::vector<SchemeChoice> choices;
   bool are_measured = false;  // Whether the costs are those of predictions of a text.
+  // Whether Convert also calibrates another choice, and takes that one if it loses less.
+  bool are_compared = false;
 };
 
 // What Convert would choose for the target of the options, which must have one, without writing a

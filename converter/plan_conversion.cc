@@ -97,29 +97,23 @@ Result<uint64_t> RoomForMatrices(const Preparation& preparation, const SizeTarge
   return room - rest;
 }
 
-// Chooses the layouts of matrices for the target, and sets them in the plan.
-Result<std::vector<SchemeChoice>> ChooseLayouts(const Preparation& preparation,
-                                                const SizeTarget& target, ChosenMatrices which,
-                                                const std::optional<CalibrationTokens>& tokens,
-                                                const ThreadPool& threads,
-                                                const ProgressCallback& progress, FilePlan& plan) {
-  std::vector<MatrixOptions> matrices = AllSchemeOptions(plan, which);
-  CRIA_ASSIGN_OR_RETURN(const uint64_t room, RoomForMatrices(preparation, target, plan, matrices));
+// Chooses layouts of matrices for the target, and sets those of the first choice in the plan.
+Status ChooseLayouts(const SizeTarget& target, ChosenMatrices which, const ThreadPool& threads,
+                     const ProgressCallback& progress, PlannedConversion& planned) {
+  FilePlan& plan = planned.plan;
+  std::vector<MatrixOptions>& matrices = planned.matrices;
+  matrices = AllSchemeOptions(plan, which);
+  CRIA_ASSIGN_OR_RETURN(const uint64_t room,
+                        RoomForMatrices(planned.preparation, target, plan, matrices));
   // Whether there is any choice is known before anything is measured.
   CRIA_RETURN_IF_ERROR(ChooseOptions(matrices, room).transform([](const auto&) {}));
-  CRIA_RETURN_IF_ERROR(tokens ? MeasureSensitivity(*tokens, preparation.checkpoint.config, threads,
-                                                   progress, plan, matrices)
-                              : EstimateSensitivity(threads, progress, plan, matrices));
-  CRIA_ASSIGN_OR_RETURN(const std::vector<size_t> chosen, ChooseOptions(matrices, room));
-  std::vector<SchemeChoice> choices;
-  for (size_t i = 0; i < matrices.size(); ++i) {
-    PlannedTensor& tensor = plan.tensors[matrices[i].tensor];
-    Apply(matrices[i].options[chosen[i]].layout, tensor);
-    choices.push_back({.name = tensor.stored.spec.Name(),
-                       .options = std::move(matrices[i].options),
-                       .chosen = chosen[i]});
-  }
-  return choices;
+  CRIA_RETURN_IF_ERROR(planned.tokens ? MeasureSensitivity(*planned.tokens,
+                                                           planned.preparation.checkpoint.config,
+                                                           threads, progress, plan, matrices)
+                                      : EstimateSensitivity(threads, progress, plan, matrices));
+  CRIA_ASSIGN_OR_RETURN(planned.choices, ChooseOptions(matrices, room));
+  ApplyChoice(matrices, planned.choices.front(), plan);
+  return {};
 }
 
 // Whether the gain of the last norm must stay there, because hidden states are read behind it.
@@ -260,15 +254,32 @@ Result<PlannedConversion> PlanConversion(Preparation preparation, const ConvertO
                                          planned.preparation.checkpoint.config, planned.plan));
   }
   if (options.target) {
-    CRIA_ASSIGN_OR_RETURN(
-        planned.schemes,
-        ChooseLayouts(planned.preparation, *options.target,
+    CRIA_RETURN_IF_ERROR(
+        ChooseLayouts(*options.target,
                       options.embedding || options.head ? ChosenMatrices::kLayers
                                                         : ChosenMatrices::kLayersAndTables,
-                      planned.tokens, threads, ProgressOfStep(progress, ConvertStep::kChoosing),
-                      planned.plan));
+                      threads, ProgressOfStep(progress, ConvertStep::kChoosing), planned));
   }
   return planned;
+}
+
+void ApplyChoice(const std::vector<MatrixOptions>& matrices, const OptionChoice& choice,
+                 FilePlan& plan) {
+  for (size_t i = 0; i < matrices.size(); ++i) {
+    Apply(matrices[i].options[choice[i]].layout, plan.tensors[matrices[i].tensor]);
+  }
+}
+
+std::vector<SchemeChoice> NameChoices(const FilePlan& plan,
+                                      const std::vector<MatrixOptions>& matrices,
+                                      const OptionChoice& choice) {
+  std::vector<SchemeChoice> named;
+  for (size_t i = 0; i < matrices.size(); ++i) {
+    named.push_back({.name = plan.tensors[matrices[i].tensor].stored.spec.Name(),
+                     .options = matrices[i].options,
+                     .chosen = choice[i]});
+  }
+  return named;
 }
 
 Result<std::vector<MatrixError>> MeasureErrorsOf(PlannedConversion& planned,

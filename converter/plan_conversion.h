@@ -49,8 +49,20 @@ struct PlannedConversion {
   RotationReport rotation;
   std::optional<CalibrationTokens> tokens;  // Absent: nothing is calibrated.
   bool found_codes = false;                 // As ConvertOptions::finds_codes says.
-  std::vector<SchemeChoice> schemes;
+  // With a target, what it can choose for matrices, and one or two choices; the plan is that of the
+  // first.
+  std::vector<MatrixOptions> matrices;
+  std::vector<OptionChoice> choices;
 };
+
+// Sets the layouts of a choice in the plan.
+void ApplyChoice(const std::vector<MatrixOptions>& matrices, const OptionChoice& choice,
+                 FilePlan& plan);
+
+// A choice with the matrices' names.
+std::vector<SchemeChoice> NameChoices(const FilePlan& plan,
+                                      const std::vector<MatrixOptions>& matrices,
+                                      const OptionChoice& choice);
 
 // Evens out channels, rotates the hidden state and chooses schemes for a target, as the options
 // say.

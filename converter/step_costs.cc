@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "converter/calibrate/calibration_text.h"
-#include "converter/calibrate/first_choices.h"
+#include "converter/calibrate/kept_predictions.h"
 #include "converter/calibrate/layer_blocks.h"
 #include "converter/calibrate/rotation.h"
 #include "converter/calibrate/sensitivity.h"
@@ -161,12 +161,13 @@ StepCosts EstimateStepCosts(const ModelConfig& config, const ConvertOptions& opt
   if (options.target) cost_of(ConvertStep::kChoosing) = CostOfChoosing(sizes, config, options);
   if (!around.writes) return costs;
   if (options.calibration) {
+    const double num_models = options.target ? 2.0 : 1.0;  // CalibratePlan compares two choices.
     // The model runs as it is and quantized, and every matrix's inputs are computed once more.
     cost_of(ConvertStep::kCalibrating) =
-        CalibrationTokensOf(config, options) *
-            (4.0 * sizes.weights_per_token + 2.0 * sizes.moments) * kProduct +
-        2.0 * double{kJudgedTokens} * sizes.head_weights * kProduct + sizes.solving * kSolve +
-        (sizes.weights + sizes.head_weights) * kRound;
+        num_models * (CalibrationTokensOf(config, options) *
+                          (4.0 * sizes.weights_per_token + 2.0 * sizes.moments) * kProduct +
+                      2.0 * double{kJudgedTokens} * sizes.head_weights * kProduct +
+                      sizes.solving * kSolve + (sizes.weights + sizes.head_weights) * kRound);
   }
   if (!options.error_texts.empty()) {
     const double tokens = std::min(

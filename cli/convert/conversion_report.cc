@@ -52,7 +52,7 @@ void PrintReport(const ConvertReport& report, const std::string& output) {
         "%.2f of those of rounding, for text that was held back\n",
         report.calibrated.num_calibrated, report.calibrated.num_matrices,
         report.calibrated.num_tokens, report.calibrated.held_back_ratio);
-    const FirstChoices& choices = report.calibrated.first_choices;
+    const KeptPredictions& choices = report.calibrated.predictions;
     std::printf(
         "the most likely token is that of the original at %.1f%% of %zu positions of this text\n",
         100.0 * static_cast<double>(choices.num_same) / static_cast<double>(choices.num_tokens),

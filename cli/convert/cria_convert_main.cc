@@ -273,6 +273,11 @@ cria::Status PrintSchemes(const Arguments& arguments, ConversionBar& bar) {
       cria::ChooseSchemesFor(arguments.checkpoint, arguments.options, bar.Callback()));
   bar.Clear();
   std::fputs(cria::cli::SchemeTable(schemes.choices, schemes.are_measured).c_str(), stdout);
+  if (schemes.are_compared) {
+    std::puts(
+        "A conversion also chooses codes for a mix of only the two numbers of bits between which "
+        "the target\nlies, and stores what loses less.");
+  }
   return {};
 }
 

@@ -8,8 +8,8 @@
 #include "converter/calibrate/block.h"
 #include "converter/calibrate/block_calibration.h"
 #include "converter/calibrate/calibration_run.h"
-#include "converter/calibrate/first_choices.h"
 #include "converter/calibrate/head_calibration.h"
+#include "converter/calibrate/kept_predictions.h"
 #include "converter/calibrate/layer_blocks.h"
 #include "converter/calibrate/mixture_calibration.h"
 #include "converter/quantize/row_quantizer.h"
@@ -70,14 +70,14 @@ class Calibration {
         std::exp(so_far.log_ratios / static_cast<double>(std::max<size_t>(1, report.num_matrices)));
     if (has_head) CRIA_RETURN_IF_ERROR(CalibrateHead(run_, scratch_, plan_));
     report.has_few_tokens = num_tokens < CalibrationTokensFor(run_.config, 2);
-    CRIA_ASSIGN_OR_RETURN(report.first_choices, Judge());
+    CRIA_ASSIGN_OR_RETURN(report.predictions, Judge());
     return report;
   }
 
  private:
   Status Embed();
   // Compares the predictions of the whole model with the checkpoint's.
-  Result<FirstChoices> Judge();
+  Result<KeptPredictions> Judge();
   // Takes over what an earlier run has done.
   Status Resume();
   std::vector<PlannedTensor*> TensorsOf(size_t layer) const {
@@ -131,12 +131,12 @@ Status Calibration::Embed() {
   return {};
 }
 
-Result<FirstChoices> Calibration::Judge() {
+Result<KeptPredictions> Calibration::Judge() {
   const std::vector<uint32_t> tokens = HeldBackTokens(run_.tokens, kJudgedTokens);
   CRIA_ASSIGN_OR_RETURN(Matrix exact, run_.exact.ReadRows(tokens, run_.config.hidden_size));
   CRIA_ASSIGN_OR_RETURN(Matrix stored, run_.stored.ReadRows(tokens, run_.config.hidden_size));
   const uint64_t num_weights = NumWeights(HeadOf(plan_));
-  return CompareFirstChoices(
+  return ComparePredictions(
       run_.threads, run_.config, plan_, std::move(exact), std::move(stored),
       [&](double part) { return run_.ReportProgress("comparing predictions", num_weights, part); });
 }

@@ -5,10 +5,11 @@
 
 namespace cria {
 
-// How often a model's most likely next token is the checkpoint's.
-struct FirstChoices {
-  size_t num_tokens = 0;  // How many were compared.
-  size_t num_same = 0;
+// How near a model's predictions of the next token are to the checkpoint's.
+struct KeptPredictions {
+  size_t num_tokens = 0;    // Behind how many tokens they were compared.
+  size_t num_same = 0;      // How often the most likely token is the same.
+  double divergence = 0.0;  // Kullback-Leibler, from the checkpoint's, in nats per token.
 };
 
 // What calibrating did.
@@ -25,7 +26,7 @@ struct CalibrationReport {
   size_t num_experts = 0;         // In all layers together.
   // Experts whose matrices are rounded because too few tokens reach them.
   size_t num_rounded_experts = 0;
-  FirstChoices first_choices;  // For tokens that were held back.
+  KeptPredictions predictions;  // For tokens that were held back.
 };
 
 // What the layers so far gave to the report.

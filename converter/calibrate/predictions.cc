@@ -63,6 +63,12 @@ Result<Matrix> EmbedWindows(const CalibrationTokens& tokens, std::span<const siz
   return rows;
 }
 
+void CapLogits(const ModelConfig& config, std::span<float> logits) {
+  const float cap = config.final_logit_softcapping;
+  if (cap == 0.0f) return;
+  for (float& logit : logits) logit = cap * HyperbolicTangent(logit / cap);
+}
+
 Result<Matrix> HeadInputs(const ThreadPool& threads, const ModelConfig& config, FilePlan& plan,
                           ConstMatrixView hidden) {
   CRIA_ASSIGN_OR_RETURN(const std::vector<float> gain,
@@ -86,10 +92,7 @@ Result<std::vector<double>> Divergences(const ThreadPool& threads, const ModelCo
     CRIA_ASSIGN_OR_RETURN(const Matrix rows,
                           HeadInputs(threads, config, plan, hidden.view().Rows(first, count)));
     Matrix logits = Multiply(threads, rows, head);
-    const float cap = config.final_logit_softcapping;
-    if (cap != 0.0f) {
-      for (float& logit : logits.values()) logit = cap * HyperbolicTangent(logit / cap);
-    }
+    CapLogits(config, logits.values());
     return logits;
   };
   std::vector<double> sums(changed.size());

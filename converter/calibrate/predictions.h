@@ -38,6 +38,9 @@ Result<std::vector<double>> Divergences(const ThreadPool& threads, const ModelCo
                                         std::span<const Matrix> changed,
                                         const std::optional<HeadChange>& head_change = {});
 
+// Limits logits as the model does.
+void CapLogits(const ModelConfig& config, std::span<float> logits);
+
 // What the head reads of rows behind the last layer, which are as the checkpoint has them.
 Result<Matrix> HeadInputs(const ThreadPool& threads, const ModelConfig& config, FilePlan& plan,
                           ConstMatrixView hidden);

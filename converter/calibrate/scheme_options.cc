@@ -1,6 +1,7 @@
 #include "converter/calibrate/scheme_options.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "core/format.h"
@@ -17,11 +18,11 @@ struct Step {
 };
 
 // The step with up to `room` bytes that saves most for each of them; of no bytes if there is none.
-Step BestStep(const std::vector<MatrixOptions>& matrices, const std::vector<size_t>& chosen,
+Step BestStep(const std::vector<MatrixOptions>& matrices, const OptionChoice& choice,
               uint64_t room) {
   Step best;
   for (size_t i = 0; i < matrices.size(); ++i) {
-    const SchemeOption& now = matrices[i].options[chosen[i]];
+    const SchemeOption& now = matrices[i].options[choice[i]];
     for (size_t option = 0; option < matrices[i].options.size(); ++option) {
       const SchemeOption& next = matrices[i].options[option];
       if (next.bytes() <= now.bytes() || next.cost >= now.cost) continue;
@@ -33,30 +34,78 @@ Step BestStep(const std::vector<MatrixOptions>& matrices, const std::vector<size
   return best;
 }
 
-// Takes the same option for all matrices if one has room and costs less than what is chosen,
-// because steps that are each the best can end there.
-void TakeCheaperUniform(const std::vector<MatrixOptions>& matrices, uint64_t max_bytes,
-                        std::vector<size_t>& chosen) {
-  const auto total = [&](const auto& choice_of) {
-    std::pair<uint64_t, double> bytes_and_cost = {};
-    for (size_t i = 0; i < matrices.size(); ++i) {
-      const SchemeOption& option = matrices[i].options[choice_of(i)];
-      bytes_and_cost.first += option.bytes();
-      bytes_and_cost.second += option.cost;
+struct Total {
+  uint64_t bytes = 0;
+  double cost = 0.0;
+};
+
+Total TotalOf(const std::vector<MatrixOptions>& matrices, const OptionChoice& choice) {
+  Total total;
+  for (size_t i = 0; i < matrices.size(); ++i) {
+    const SchemeOption& option = matrices[i].options[choice[i]];
+    total.bytes += option.bytes();
+    total.cost += option.cost;
+  }
+  return total;
+}
+
+void TakeBestSteps(const std::vector<MatrixOptions>& matrices, uint64_t max_bytes,
+                   OptionChoice& choice) {
+  uint64_t room = max_bytes - TotalOf(matrices, choice).bytes;
+  while (true) {
+    const Step step = BestStep(matrices, choice, room);
+    if (step.bytes == 0) break;
+    room -= step.bytes;
+    choice[step.matrix] = step.option;
+  }
+}
+
+// How many options every matrix has.
+size_t NumCommonOptions(const std::vector<MatrixOptions>& matrices) {
+  size_t count = matrices.empty() ? 0 : matrices.front().options.size();
+  for (const MatrixOptions& matrix : matrices) count = std::min(count, matrix.options.size());
+  return count;
+}
+
+// Each of the options that all matrices can have, chosen for all.
+std::vector<OptionChoice> SameForAll(const std::vector<MatrixOptions>& matrices) {
+  std::vector<OptionChoice> choices;
+  for (size_t option = 0; option < NumCommonOptions(matrices); ++option) {
+    choices.emplace_back(matrices.size(), option);
+  }
+  return choices;
+}
+
+// The best choice with only the two options, of those that cost less if they are larger, between
+// which the room lies if all matrices have the same. Absent if the smaller one has no room either.
+std::optional<OptionChoice> ChooseOfTwo(const std::vector<MatrixOptions>& matrices,
+                                        uint64_t max_bytes) {
+  std::vector<OptionChoice> same = SameForAll(matrices);
+  std::ranges::sort(same, {},
+                    [&](const OptionChoice& choice) { return TotalOf(matrices, choice).bytes; });
+  std::optional<OptionChoice> smaller;
+  std::optional<OptionChoice> larger;
+  for (OptionChoice& choice : same) {
+    const Total total = TotalOf(matrices, choice);
+    if (smaller && total.cost >= TotalOf(matrices, *smaller).cost) continue;
+    if (total.bytes > max_bytes) {
+      larger = std::move(choice);
+      break;
     }
-    return bytes_and_cost;
-  };
-  double lowest = total([&](size_t i) { return chosen[i]; }).second;
-  size_t num_options = matrices.empty() ? 0 : matrices.front().options.size();
-  for (const MatrixOptions& matrix : matrices) {
-    num_options = std::min(num_options, matrix.options.size());
+    smaller = std::move(choice);
   }
-  for (size_t option = 0; option < num_options; ++option) {
-    const auto [bytes, cost] = total([option](size_t) { return option; });
-    if (bytes > max_bytes || cost >= lowest) continue;
-    lowest = cost;
-    std::ranges::fill(chosen, option);
+  if (!smaller || !larger) return smaller;
+  std::vector<MatrixOptions> of_two = matrices;
+  for (size_t i = 0; i < matrices.size(); ++i) {
+    const std::vector<SchemeOption>& options = matrices[i].options;
+    of_two[i].options = {options[(*smaller)[i]], options[(*larger)[i]]};
   }
+  OptionChoice chosen(matrices.size(), 0);
+  TakeBestSteps(of_two, max_bytes, chosen);
+  for (size_t i = 0; i < chosen.size(); ++i) {
+    if (chosen[i] == 1) (*smaller)[i] = (*larger)[i];
+  }
+  return smaller;
 }
 
 }  // namespace
@@ -76,30 +125,33 @@ std::vector<MatrixOptions> AllSchemeOptions(const FilePlan& plan, ChosenMatrices
   return matrices;
 }
 
-Result<std::vector<size_t>> ChooseOptions(const std::vector<MatrixOptions>& matrices,
-                                          uint64_t max_bytes) {
-  std::vector<size_t> chosen;
-  uint64_t bytes = 0;
+Result<std::vector<OptionChoice>> ChooseOptions(const std::vector<MatrixOptions>& matrices,
+                                                uint64_t max_bytes) {
+  OptionChoice cheapest;
   for (const MatrixOptions& matrix : matrices) {
     const auto smallest = std::ranges::min_element(
         matrix.options, {},
         [](const SchemeOption& option) { return std::pair(option.bytes(), option.cost); });
-    chosen.push_back(static_cast<size_t>(smallest - matrix.options.begin()));
-    bytes += smallest->bytes();
+    cheapest.push_back(static_cast<size_t>(smallest - matrix.options.begin()));
   }
-  if (bytes > max_bytes) {
+  const uint64_t least_bytes = TotalOf(matrices, cheapest).bytes;
+  if (least_bytes > max_bytes) {
     return Fail(ErrorCode::kUsage,
                 Format("the matrices take at least {} bytes, and the target leaves {} for them",
-                       bytes, max_bytes));
+                       least_bytes, max_bytes));
   }
-  while (true) {
-    const Step step = BestStep(matrices, chosen, max_bytes - bytes);
-    if (step.bytes == 0) break;
-    bytes += step.bytes;
-    chosen[step.matrix] = step.option;
+  TakeBestSteps(matrices, max_bytes, cheapest);
+  for (OptionChoice& choice : SameForAll(matrices)) {
+    if (TotalOf(matrices, choice).bytes > max_bytes) continue;
+    TakeBestSteps(matrices, max_bytes, choice);
+    if (TotalOf(matrices, choice).cost < TotalOf(matrices, cheapest).cost) {
+      cheapest = std::move(choice);
+    }
   }
-  TakeCheaperUniform(matrices, max_bytes, chosen);
-  return chosen;
+  std::vector<OptionChoice> choices = {std::move(cheapest)};
+  std::optional<OptionChoice> of_two = ChooseOfTwo(matrices, max_bytes);
+  if (of_two && *of_two != choices.front()) choices.push_back(*std::move(of_two));
+  return choices;
 }
 
 }  // namespace cria

@@ -101,6 +101,40 @@ TEST_F(ConvertForATarget, TablesHaveAChoiceUnlessTheyAreGiven) {
   EXPECT_THAT(given, ContainsRegex("embed_tokens +w5g64"));
 }
 
+TEST_F(ConvertForATarget, AMixIsComparedWithTheSameBitsForAll) {
+  const std::string bits = std::to_string(BitsOf(Convert({"--weights", "int3"})) + 0.01);
+  const std::vector<std::string> flags = {"--target-bits",
+                                          bits,
+                                          "--embedding",
+                                          "int8",
+                                          "--head",
+                                          "int8",
+                                          "--calibrate",
+                                          folder_ / "text.txt",
+                                          "--calibration-tokens",
+                                          "512"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), flags.begin(), flags.end());
+    return Convert(more);
+  };
+  const RunResult result = with({"--resume", folder_ / "resume"});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  std::smatch match;
+  ASSERT_TRUE(std::regex_search(
+      result.output, match,
+      std::regex(
+          "of held-back text by ([0-9.e-]+) nats of KL divergence, the other way by ([0-9.e-]+)")))
+      << result.output;
+  EXPECT_LE(std::stod(match[1]), std::stod(match[2]));
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_ / "resume")) {
+    EXPECT_TRUE(entry.is_directory()) << entry.path();
+  }
+  const std::string model = support::ReadFile(Model());
+  EXPECT_EQ(with({}).exit_code, 0);
+  EXPECT_EQ(support::ReadFile(Model()), model);
+  EXPECT_THAT(with({"--plan-only"}).output, HasSubstr("a mix of only the two numbers of bits"));
+}
+
 TEST_F(ConvertForATarget, APlanWritesNothing) {
   const RunResult result = Convert({"--target-bits", "6", "--plan-only"});
   EXPECT_EQ(result.exit_code, 0) << result.error;

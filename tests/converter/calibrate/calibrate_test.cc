@@ -105,7 +105,7 @@ TEST_F(CalibrateTest, LosesLessThanRounding) {
     EXPECT_EQ(calibrated.calibrated.num_matrices, 4 * model_.config.num_hidden_layers);
     EXPECT_GT(calibrated.calibrated.num_calibrated, 2 * model_.config.num_hidden_layers);
     EXPECT_LT(calibrated.calibrated.held_back_ratio, 0.9);
-    const FirstChoices& choices = calibrated.calibrated.first_choices;
+    const KeptPredictions& choices = calibrated.calibrated.predictions;
     EXPECT_GE(choices.num_tokens, NumTokens() / 8);
     EXPECT_GT(choices.num_same, choices.num_tokens / 2);
     EXPECT_EQ(calibrated.file_bytes, rounded.file_bytes);
@@ -126,8 +126,7 @@ TEST_F(CalibrateTest, CodesOfAHeadOfItsOwnAreChosen) {
     EXPECT_EQ(report.file_bytes, rounded.file_bytes);
     EXPECT_LT(ErrorOf("calibrated.cria"), 0.95 * ErrorOf("rounded.cria"));
     // What is judged are the codes that the file has.
-    EXPECT_GT(report.calibrated.first_choices.num_same,
-              report.calibrated.first_choices.num_tokens / 2);
+    EXPECT_GT(report.calibrated.predictions.num_same, report.calibrated.predictions.num_tokens / 2);
     options.num_threads = 3;
     EXPECT_EQ(Unwrap(Convert(folder_ / "checkpoint", folder_ / "again.cria", options)).digest,
               report.digest);

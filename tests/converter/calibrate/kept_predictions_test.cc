@@ -1,4 +1,4 @@
-#include "converter/calibrate/first_choices.h"
+#include "converter/calibrate/kept_predictions.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ TEST(HeldBackTokensTest, AreSpacedEvenly) {
   EXPECT_THAT(HeldBackTokens(tokens, 1), ElementsAre(28));
 }
 
-class CompareFirstChoicesTest : public testing::Test {
+class ComparePredictionsTest : public testing::Test {
  protected:
   void Open(const support::CheckpointSpec& spec, const TensorSchemes& schemes) {
     support::WriteHuggingFaceDirectory(support::MakeModel(spec), folder_ / "checkpoint", {});
@@ -38,10 +38,10 @@ class CompareFirstChoicesTest : public testing::Test {
     plan_ = PlanTensors(Unwrap(MapTensors(checkpoint_)), checkpoint_.config, schemes);
   }
 
-  FirstChoices Compare(const Matrix& exact, const Matrix& stored) {
+  KeptPredictions Compare(const Matrix& exact, const Matrix& stored) {
     const ThreadPool threads = Unwrap(ThreadPool::Create(2));
     std::vector<double> parts;
-    const FirstChoices choices = Unwrap(CompareFirstChoices(
+    const KeptPredictions predictions = Unwrap(ComparePredictions(
         threads, checkpoint_.config, plan_, exact, stored, [&](double part) -> Status {
           parts.push_back(part);
           return {};
@@ -49,12 +49,11 @@ class CompareFirstChoicesTest : public testing::Test {
     EXPECT_EQ(parts.front(), 0.0);
     EXPECT_TRUE(std::ranges::is_sorted(parts));
     EXPECT_LT(parts.back(), 1.0);
-    return choices;
+    return predictions;
   }
 
-  // The most likely tokens by the definition: of the head as the checkpoint has it, or as it is
-  // stored.
-  std::vector<size_t> Choices(const Matrix& hidden, bool is_stored) {
+  // Logits by the definition: of the head as the checkpoint has it, or as it is stored.
+  std::vector<std::vector<double>> Logits(const Matrix& hidden, bool is_stored) {
     const ThreadPool threads = Unwrap(ThreadPool::Create(1));
     const std::vector<float> gain =
         Unwrap(ReadVector(FindTensor(plan_, TensorRole::kNorm, kNoLayer)));
@@ -83,20 +82,32 @@ class CompareFirstChoicesTest : public testing::Test {
         std::copy_n(padded.begin(), head.columns(), head.view().row(token).begin());
       }
     }
-    std::vector<size_t> choices;
+    const double cap = checkpoint_.config.final_logit_softcapping;
+    std::vector<std::vector<double>> logits(rows.rows());
     for (size_t row = 0; row < rows.rows(); ++row) {
-      double most = -INFINITY;
-      choices.push_back(0);
       for (size_t token = 0; token < head.rows(); ++token) {
         double logit = 0.0;
         for (size_t i = 0; i < head.columns(); ++i) logit += double{head(token, i)} * rows(row, i);
-        if (logit > most) {
-          most = logit;
-          choices.back() = token;
-        }
+        logits[row].push_back(cap == 0.0 ? logit : cap * std::tanh(logit / cap));
       }
     }
-    return choices;
+    return logits;
+  }
+
+  static double LogSumOfExps(const std::vector<double>& logits) {
+    double sum = 0.0;
+    for (const double logit : logits) sum += std::exp(logit);
+    return std::log(sum);
+  }
+  static double Divergence(const std::vector<double>& exact, const std::vector<double>& stored) {
+    const double exact_sum = LogSumOfExps(exact);
+    const double stored_sum = LogSumOfExps(stored);
+    double divergence = 0.0;
+    for (size_t i = 0; i < exact.size(); ++i) {
+      const double expected = exact[i] - exact_sum;
+      divergence += std::exp(expected) * (expected - (stored[i] - stored_sum));
+    }
+    return divergence;
   }
 
   // Compares `stored`, which is `exact` with random numbers of this size added, by the definition.
@@ -107,15 +118,20 @@ class CompareFirstChoicesTest : public testing::Test {
     for (size_t i = 0; i < stored.values().size(); ++i) {
       stored.values()[i] = exact.values()[i] + noise * stored.values()[i];
     }
-    const std::vector<size_t> expected = Choices(exact, false);
-    const std::vector<size_t> kept = Choices(stored, true);
+    const std::vector<std::vector<double>> expected = Logits(exact, false);
+    const std::vector<std::vector<double>> kept = Logits(stored, true);
     size_t num_same = 0;
-    for (size_t row = 0; row < expected.size(); ++row) {
-      num_same += size_t{expected[row] == kept[row]};
+    double divergence = 0.0;
+    for (size_t row = 0; row < num_rows; ++row) {
+      const auto choice = std::ranges::max_element(expected[row]) - expected[row].begin();
+      const auto kept_choice = std::ranges::max_element(kept[row]) - kept[row].begin();
+      num_same += size_t{choice == kept_choice};
+      divergence += Divergence(expected[row], kept[row]) / static_cast<double>(num_rows);
     }
-    const FirstChoices choices = Compare(exact, stored);
-    EXPECT_EQ(choices.num_tokens, num_rows);
-    EXPECT_EQ(choices.num_same, num_same);
+    const KeptPredictions predictions = Compare(exact, stored);
+    EXPECT_EQ(predictions.num_tokens, num_rows);
+    EXPECT_EQ(predictions.num_same, num_same);
+    EXPECT_NEAR(predictions.divergence, divergence, 1e-4 * divergence);
     EXPECT_GT(num_same, num_rows / 10);
     EXPECT_LT(num_same, num_rows);
   }
@@ -125,7 +141,7 @@ class CompareFirstChoicesTest : public testing::Test {
   FilePlan plan_;
 };
 
-TEST_F(CompareFirstChoicesTest, CountsWhatTheDefinitionCounts) {
+TEST_F(ComparePredictionsTest, CountsWhatTheDefinitionCounts) {
   for (const support::CheckpointSpec& spec : {support::SpecBiases(), support::SpecQwen2()}) {
     for (const Scheme head : {Scheme::kF32, Scheme::kQc8w, Scheme::kQb4w}) {
       SCOPED_TRACE(SchemeName(head));
@@ -135,7 +151,13 @@ TEST_F(CompareFirstChoicesTest, CountsWhatTheDefinitionCounts) {
   }
 }
 
-TEST_F(CompareFirstChoicesTest, OfARotatedHiddenStateAndALargeVocabulary) {
+TEST_F(ComparePredictionsTest, WithCappedLogits) {
+  Open(support::SpecBiases(), {});
+  checkpoint_.config.final_logit_softcapping = 3.0f;
+  ExpectAsDefined(0.3f, 100);
+}
+
+TEST_F(ComparePredictionsTest, OfARotatedHiddenStateAndALargeVocabulary) {
   support::CheckpointSpec spec = support::SpecBiases();
   // More than one part of the head.
   spec.config.vocab_size = 33'000;
@@ -144,10 +166,12 @@ TEST_F(CompareFirstChoicesTest, OfARotatedHiddenStateAndALargeVocabulary) {
   ExpectAsDefined(0.3f, 20);
 }
 
-TEST_F(CompareFirstChoicesTest, WithoutRoundingAllAreTheSame) {
+TEST_F(ComparePredictionsTest, WithoutRoundingAllAreTheSame) {
   Open(support::SpecBiases(), {.head = Scheme::kF32});
   const Matrix rows = RandomMatrix(20, checkpoint_.config.hidden_size, 5);
-  EXPECT_EQ(Compare(rows, rows).num_same, 20);
+  const KeptPredictions predictions = Compare(rows, rows);
+  EXPECT_EQ(predictions.num_same, 20);
+  EXPECT_NEAR(predictions.divergence, 0.0, 1e-6);
 }
 
 }  // namespace
