@@ -11,6 +11,7 @@
 #include <Eigen/Cholesky>
 #include <Eigen/Core>
 #include <algorithm>
+#include <vector>
 
 namespace cria {
 namespace {
@@ -129,22 +130,42 @@ double QuadraticForm(ConstMatrixView symmetric, std::span<const float> vector) {
 
 bool FactorizeUpper(const ThreadPool& threads, ConstMatrixView symmetric, MatrixView u,
                     std::span<float> pivots) {
-  // With rows and columns in reverse order, an upper factor is the lower one of Cholesky.
-  Eigen::MatrixXd factor = MapOf(symmetric).reverse().cast<double>();
-  if (!FactorizeLower(threads, factor)) return false;
-  const auto last = static_cast<Eigen::Index>(pivots.size()) - 1;
-  for (Eigen::Index i = 0; i <= last; ++i) {
-    const double diagonal = factor(last - i, last - i);
-    if (!(diagonal > 0.0)) return false;  // NaN.
-    pivots[static_cast<size_t>(i)] = static_cast<float>(diagonal * diagonal);
-  }
-  Map upper = MapOf(u);
-  for (Eigen::Index j = 0; j <= last; ++j) {
-    const double inverse = 1.0 / factor(last - j, last - j);
-    for (Eigen::Index i = 0; i <= last; ++i) {
-      upper(i, j) = i > j ? 0.0f : static_cast<float>(factor(last - i, last - j) * inverse);
+  // With rows and columns in reverse order, an upper factor is the lower one of Cholesky. The
+  // factor is stored by columns, so it is copied from and to rows in blocks that a cache holds.
+  constexpr size_t kBlock = 16;
+  const size_t size = pivots.size();
+  const auto columns = static_cast<Eigen::Index>(size);
+  Eigen::MatrixXd factor(columns, columns);
+  const auto at = [&](size_t row, size_t column) -> double& {
+    return factor(columns - 1 - static_cast<Eigen::Index>(row),
+                  columns - 1 - static_cast<Eigen::Index>(column));
+  };
+  const auto for_blocks = [&](const auto& copy) {
+    threads.ParallelFor((size + kBlock - 1) / kBlock, [&](size_t block) {
+      copy(block * kBlock, std::min((block + 1) * kBlock, size));
+    });
+  };
+  for_blocks([&](size_t begin, size_t end) {
+    for (size_t i = 0; i < end; ++i) {
+      const float* const row = symmetric.values + i * symmetric.stride;
+      for (size_t j = std::max(i, begin); j < end; ++j) at(i, j) = double{row[j]};
     }
+  });
+  if (!FactorizeLower(threads, factor)) return false;
+  std::vector<double> inverses(size);
+  for (size_t i = 0; i < size; ++i) {
+    const double diagonal = at(i, i);
+    if (!(diagonal > 0.0)) return false;  // NaN.
+    pivots[i] = static_cast<float>(diagonal * diagonal);
+    inverses[i] = 1.0 / diagonal;
   }
+  for_blocks([&](size_t begin, size_t end) {
+    for (size_t j = 0; j < size; ++j) {
+      for (size_t i = begin; i < end; ++i) {
+        u(i, j) = i > j ? 0.0f : static_cast<float>(at(i, j) * inverses[j]);
+      }
+    }
+  });
   return true;
 }
 

@@ -149,12 +149,13 @@ CalibratedMatrix RoundMatrix(const ThreadPool& threads, const Matrix& weights,
                              const TensorLayout& layout) {
   CalibratedMatrix rounded = EmptyMatrix(layout);
   // By groups of rows, so that sums do not depend on the threads.
-  std::vector<double> squared_weights(DivideRoundingUp(weights.rows(), RowSolver::kMaxRows));
+  constexpr size_t kGroupRows = 96;
+  std::vector<double> squared_weights(DivideRoundingUp(weights.rows(), kGroupRows));
   threads.ParallelFor(squared_weights.size(), [&](size_t group) {
-    const size_t first = group * RowSolver::kMaxRows;
+    const size_t first = group * kGroupRows;
     RowQuantizer quantizer(layout);
     std::vector<float> padded(layout.padded_input_channels);
-    for (size_t row = first; row < std::min(first + RowSolver::kMaxRows, weights.rows()); ++row) {
+    for (size_t row = first; row < std::min(first + kGroupRows, weights.rows()); ++row) {
       std::ranges::fill(padded, 0.0f);
       std::ranges::copy(weights.view().row(row), padded.begin());
       const RowPlace place = PlaceOf(rounded, layout, row);
@@ -174,9 +175,10 @@ Result<CalibratedMatrix> CalibrateMatrix(const ThreadPool& threads, const Matrix
   CRIA_ASSIGN_OR_RETURN(const RowSolver solver,
                         RowSolver::Create(threads, training.inputs(), layout));
   CalibratedMatrix solved = EmptyMatrix(layout);
-  threads.ParallelFor(DivideRoundingUp(weights.rows(), RowSolver::kMaxRows), [&](size_t group) {
-    const size_t first = group * RowSolver::kMaxRows;
-    const size_t count = std::min(RowSolver::kMaxRows, weights.rows() - first);
+  const size_t rows_at_once = RowSolver::RowsAtOnce(weights.rows());
+  threads.ParallelFor(DivideRoundingUp(weights.rows(), rows_at_once), [&](size_t group) {
+    const size_t first = group * rows_at_once;
+    const size_t count = std::min(rows_at_once, weights.rows() - first);
     const ConstMatrixView rows = weights.view().Rows(first, count);
     Matrix targets(count, weights.columns());
     for (size_t i = 0; i < count; ++i) {

@@ -38,8 +38,9 @@ class RowSolver {
   // The codes for `targets` [count, n]. The result of a row depends on no other row.
   std::vector<CodedRow> Solve(ConstMatrixView targets) const;
 
-  // How many rows to give at once, at most.
-  static constexpr size_t kMaxRows = 96;
+  // How many rows of a matrix to give at once. More of them share the time that moments take to be
+  // brought into the order of a product; fewer are shared more evenly by threads.
+  static constexpr size_t RowsAtOnce(size_t matrix_rows) { return matrix_rows < 1536 ? 96 : 192; }
 
  private:
   struct Work;

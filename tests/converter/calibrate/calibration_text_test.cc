@@ -15,7 +15,10 @@
 namespace cria {
 namespace {
 
+using testing::AllOf;
+using testing::Gt;
 using testing::HasSubstr;
+using testing::Lt;
 
 class CalibrationTextTest : public testing::Test {
  protected:
@@ -132,6 +135,18 @@ TEST(ShippedTextTokens, FollowTheWidth) {
   EXPECT_EQ(ShippedTextTokens(config), 8192);
   config.intermediate_size = 8192;
   EXPECT_EQ(ShippedTextTokens(config), 12288);
+}
+
+TEST(ShippedTextTokens, AreFewerForManyWeights) {
+  ModelConfig config = {.hidden_size = 2048,
+                        .intermediate_size = 8192,
+                        .num_hidden_layers = 12,
+                        .num_attention_heads = 32,
+                        .num_key_value_heads = 8,
+                        .head_dim = 64};
+  EXPECT_THAT(ShippedTextTokens(config), AllOf(Gt(10000), Lt(12288)));
+  config.num_hidden_layers = 28;
+  EXPECT_EQ(ShippedTextTokens(config), 8192);
 }
 
 TEST(UsualCalibrationTokens, FollowTheWidth) {

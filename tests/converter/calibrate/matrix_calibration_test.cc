@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kInputs = 96;
 // More than one group of rows.
-constexpr size_t kOutputs = RowSolver::kMaxRows + 6;
+constexpr size_t kOutputs = RowSolver::RowsAtOnce(100) + 6;
 
 class MatrixCalibrationTest : public testing::Test {
  protected:
