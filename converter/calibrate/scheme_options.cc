@@ -76,8 +76,9 @@ std::vector<OptionChoice> SameForAll(const std::vector<MatrixOptions>& matrices)
   return choices;
 }
 
-// The best choice with only the two options, of those that cost less if they are larger, between
-// which the room lies if all matrices have the same. Absent if the smaller one has no room either.
+// The best choice with only two options: the largest one that has room if all matrices have it, and
+// the next larger one. Options that cost more than a smaller one do not count. Absent if none has
+// room for all matrices.
 std::optional<OptionChoice> ChooseOfTwo(const std::vector<MatrixOptions>& matrices,
                                         uint64_t max_bytes) {
   std::vector<OptionChoice> same = SameForAll(matrices);

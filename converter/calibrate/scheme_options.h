@@ -50,10 +50,10 @@ using OptionChoice = std::vector<size_t>;
 
 // What to choose for the matrices if they may take at most `max_bytes` together. The first choice
 // has the smallest sum of costs that was found. Costs are those of matrices that are changed alone,
-// so where they are large, their sum says little about what a model loses. There is a second
-// choice, therefore, unless it is the same or has no room: the best of only the two options between
-// which the room lies if all matrices have the same. Choices begin with the smallest options, or
-// with the same one for all, and take the steps that save most cost for each byte and have room.
+// so where they are large, their sum says little about what a model loses. Therefore, there is a
+// second choice, unless it is the same or has no room: the best with only two options, the largest
+// one that all matrices can have and the next larger one. Choices begin with the smallest options,
+// or with the same one for all, and take the steps that save most cost for each byte and have room.
 // Fails with kUsage if there is no room for the smallest options.
 Result<std::vector<OptionChoice>> ChooseOptions(const std::vector<MatrixOptions>& matrices,
                                                 uint64_t max_bytes);

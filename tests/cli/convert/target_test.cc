@@ -101,7 +101,7 @@ TEST_F(ConvertForATarget, TablesHaveAChoiceUnlessTheyAreGiven) {
   EXPECT_THAT(given, ContainsRegex("embed_tokens +w5g64"));
 }
 
-TEST_F(ConvertForATarget, AMixIsComparedWithTheSameBitsForAll) {
+TEST_F(ConvertForATarget, AMixIsComparedWithOneOfTwoNumbersOfBits) {
   const std::string bits = std::to_string(BitsOf(Convert({"--weights", "int3"})) + 0.01);
   const std::vector<std::string> flags = {"--target-bits",
                                           bits,
