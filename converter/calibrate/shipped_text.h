@@ -23,12 +23,12 @@ std::string_view ShippedText();
 inline size_t ShippedTextTokens(const ModelConfig& config) {
   constexpr size_t kLeastShippedTokens = 8192;
   constexpr size_t kMostShippedTokens = 12288;
-  constexpr double kMultiplications = 8e12;  // Of all tokens with the weights of the layers.
+  constexpr double kAffordableProducts = 8e12;  // Of all tokens with the weights of the layers.
   double weights = 0.0;
   for (const TensorSpec& spec : ExpectedTensors(config)) {
     if (spec.layer != kNoLayer) weights += WeightsPerToken(config, spec);
   }
-  const double affordable = std::min(kMultiplications / weights, double{kMostShippedTokens});
+  const double affordable = std::min(kAffordableProducts / weights, double{kMostShippedTokens});
   const auto most = std::max(static_cast<size_t>(affordable), kLeastShippedTokens);
   return std::clamp(CalibrationTokensFor(config, 4), kLeastShippedTokens, most);
 }
