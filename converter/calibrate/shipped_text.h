@@ -23,7 +23,7 @@ std::string_view ShippedText();
 inline size_t ShippedTextTokens(const ModelConfig& config) {
   constexpr size_t kLeastShippedTokens = 8192;
   constexpr size_t kMostShippedTokens = 12288;
-  constexpr double kAffordableProducts = 8e12;  // Of all tokens with the weights of the layers.
+  constexpr double kAffordableProducts = 8e12;  // Tokens times weights of layers.
   double weights = 0.0;
   for (const TensorSpec& spec : ExpectedTensors(config)) {
     if (spec.layer != kNoLayer) weights += WeightsPerToken(config, spec);
