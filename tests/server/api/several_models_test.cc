@@ -163,6 +163,13 @@ class SeveralModelsTest : public testing::Test {
   void AwaitState(size_t index, State state) const {
     while (StateOf(index) != state) std::this_thread::yield();
   }
+  // A request gives its model back only after its answer was sent; the time begins then.
+  ModelStore::Clock::time_point AwaitExpiry(size_t index) const {
+    while (true) {
+      if (const auto expiry = models_->figures(index).expiry) return *expiry;
+      std::this_thread::yield();
+    }
+  }
   void AwaitWaiting(size_t count) const {
     while (models_->num_waiting() != count) std::this_thread::yield();
   }
@@ -293,7 +300,7 @@ TEST_F(SeveralModelsTest, OllamasTimeToStay) {
   EXPECT_FALSE(models_->figures(0).expiry);
   chat("1h30m");
   const auto later = ModelStore::Clock::now() + std::chrono::minutes(80);
-  EXPECT_GT(models_->figures(0).expiry, later);
+  EXPECT_GT(AwaitExpiry(0), later);
   chat(0);
   AwaitState(0, State::kUnloaded);
   EXPECT_TRUE(loaded().empty());
