@@ -274,6 +274,7 @@ std::vector<SchemeChoice> NameChoices(const FilePlan& plan,
                                       const std::vector<MatrixOptions>& matrices,
                                       const OptionChoice& choice) {
   std::vector<SchemeChoice> named;
+  named.reserve(matrices.size());
   for (size_t i = 0; i < matrices.size(); ++i) {
     named.push_back({.name = plan.tensors[matrices[i].tensor].stored.spec.Name(),
                      .options = matrices[i].options,

@@ -69,8 +69,10 @@ size_t NumCommonOptions(const std::vector<MatrixOptions>& matrices) {
 
 // Each of the options that all matrices can have, chosen for all.
 std::vector<OptionChoice> SameForAll(const std::vector<MatrixOptions>& matrices) {
+  const size_t num_options = NumCommonOptions(matrices);
   std::vector<OptionChoice> choices;
-  for (size_t option = 0; option < NumCommonOptions(matrices); ++option) {
+  choices.reserve(num_options);
+  for (size_t option = 0; option < num_options; ++option) {
     choices.emplace_back(matrices.size(), option);
   }
   return choices;
