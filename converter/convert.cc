@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <ranges>
 #include <set>
 #include <string_view>
 #include <system_error>
@@ -269,7 +268,7 @@ Result<Conversion> ConvertUncommitted(const std::filesystem::path& checkpoint_pa
 
 Status Conversion::Commit() {
   CRIA_RETURN_IF_ERROR(file_.Commit());
-  for (ResumeFolder& each : resume_ | std::views::reverse) each.Remove();
+  for (ResumeFolder& each : resume_) each.Remove();
   return {};
 }
 

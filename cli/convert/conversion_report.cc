@@ -52,11 +52,12 @@ void PrintReport(const ConvertReport& report, const std::string& output) {
         "%.2f of those of rounding, for text that was held back\n",
         report.calibrated.num_calibrated, report.calibrated.num_matrices,
         report.calibrated.num_tokens, report.calibrated.held_back_ratio);
-    const KeptPredictions& choices = report.calibrated.predictions;
+    const KeptPredictions& predictions = report.calibrated.predictions;
     std::printf(
         "the most likely token is that of the original at %.1f%% of %zu positions of this text\n",
-        100.0 * static_cast<double>(choices.num_same) / static_cast<double>(choices.num_tokens),
-        choices.num_tokens);
+        100.0 * static_cast<double>(predictions.num_same) /
+            static_cast<double>(predictions.num_tokens),
+        predictions.num_tokens);
     if (report.calibrated.num_rounded_experts > 0) {
       std::printf(
           "%zu of %zu experts are rounded, because too few tokens reach them: a longer text, by "

@@ -11,7 +11,6 @@
 #include <Eigen/Cholesky>
 #include <Eigen/Core>
 #include <algorithm>
-#include <vector>
 
 namespace cria {
 namespace {
@@ -152,17 +151,18 @@ bool FactorizeUpper(const ThreadPool& threads, ConstMatrixView symmetric, Matrix
     }
   });
   if (!FactorizeLower(threads, factor)) return false;
-  std::vector<double> inverses(size);
+  Eigen::VectorXd inverses(columns);
   for (size_t i = 0; i < size; ++i) {
     const double diagonal = at(i, i);
     if (!(diagonal > 0.0)) return false;  // NaN.
     pivots[i] = static_cast<float>(diagonal * diagonal);
-    inverses[i] = 1.0 / diagonal;
+    inverses[static_cast<Eigen::Index>(i)] = 1.0 / diagonal;
   }
   for_blocks([&](size_t begin, size_t end) {
     for (size_t j = 0; j < size; ++j) {
+      const double inverse = inverses[static_cast<Eigen::Index>(j)];
       for (size_t i = begin; i < end; ++i) {
-        u(i, j) = i > j ? 0.0f : static_cast<float>(at(i, j) * inverses[j]);
+        u(i, j) = i > j ? 0.0f : static_cast<float>(at(i, j) * inverse);
       }
     }
   });

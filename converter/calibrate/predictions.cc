@@ -1,40 +1,18 @@
 #include "converter/calibrate/predictions.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <utility>
 
 #include "converter/calibrate/block.h"
 #include "converter/calibrate/exponential.h"
 #include "converter/calibrate/layer_steps.h"
+#include "converter/calibrate/prediction_pair.h"
 #include "converter/calibrate/stored_error.h"
 #include "converter/quantize/row_quantizer.h"
 #include "converter/write/hadamard.h"
 
 namespace cria {
-namespace {
-
-double LogSumOfExps(std::span<const float> logits) {
-  const float largest = std::ranges::max(logits);
-  double sum = 0.0;
-  for (const float each : logits) sum += std::exp(double{each} - largest);
-  return std::log(sum) + largest;
-}
-
-double Divergence(std::span<const float> exact, std::span<const float> changed) {
-  const double exact_sum = LogSumOfExps(exact);
-  const double changed_sum = LogSumOfExps(changed);
-  double divergence = 0.0;
-  for (size_t i = 0; i < exact.size(); ++i) {
-    const double expected = double{exact[i]} - exact_sum;
-    divergence += std::exp(expected) * (expected - (double{changed[i]} - changed_sum));
-  }
-  return divergence;
-}
-
-}  // namespace
-
 std::vector<size_t> EvenlySpaced(std::span<const size_t> all, size_t count) {
   count = std::clamp<size_t>(count, 1, all.size());
   std::vector<size_t> spaced;
@@ -100,7 +78,9 @@ Result<std::vector<double>> Divergences(const ThreadPool& threads, const ModelCo
     CRIA_ASSIGN_OR_RETURN(const Matrix logits, logits_of(changed[index], first, expected.rows()));
     std::vector<double> divergences(expected.rows());
     threads.ParallelFor(divergences.size(), [&](size_t row) {
-      divergences[row] = Divergence(expected.view().row(row), logits.view().row(row));
+      PredictionPair pair;
+      pair.Add(0, expected.view().row(row), logits.view().row(row));
+      divergences[row] = pair.Divergence();
     });
     for (const double each : divergences) sums[index] += each;
     return {};
@@ -126,8 +106,7 @@ Result<std::vector<double>> Divergences(const ThreadPool& threads, const ModelCo
     }
     sums[head_change->index] *= static_cast<double>(exact.rows()) / static_cast<double>(rows);
   }
-  // The last bits of the C library's exponentials depend on the processor, and what is chosen by
-  // these sums must not.
+  // What is chosen by these sums must not depend on their last bits.
   for (double& sum : sums) sum = static_cast<float>(sum);
   return sums;
 }

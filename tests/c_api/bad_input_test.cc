@@ -156,7 +156,7 @@ TEST_F(BadInputTest, FilesThatAreNoModel) {
   const std::string path = directory_ / "bad.cria";
   cria_model_options options = DemoOptions();
   options.path = path.c_str();
-  const std::string model = cria::support::ReadFile(cria::tests::kDemoModel);
+  const std::string model = cria::support::ReadFile(kDemoModel);
   for (const size_t bytes :
        {size_t{0}, size_t{10}, size_t{100}, model.size() / 2, model.size() - 1}) {
     cria::support::WriteFile(path, model.substr(0, bytes));

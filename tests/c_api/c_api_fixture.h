@@ -21,7 +21,7 @@ inline constexpr const char* kAnswer =
 // The demo model on one thread, packed into memory.
 inline cria_model_options DemoOptions() {
   cria_model_options options = CRIA_MODEL_OPTIONS_INIT;
-  options.path = cria::tests::kDemoModel;
+  options.path = kDemoModel;
   options.num_threads = 1;
   return options;
 }

@@ -122,7 +122,7 @@ TEST_F(ChatFileTest, MessagesAreReadAgainIfTheCacheCannotBeUsed) {
 
 TEST_F(ChatFileTest, KeepsVariables) {
   cria_model_options options = DemoOptions();
-  options.path = cria::tests::kVariablesModel;
+  options.path = kVariablesModel;
   const ModelPtr model = LoadModel(options);
   const ChatPtr chat = MakeChat(model);
   constexpr const char* kVariables = R"({"name": "Ann"})";
@@ -141,7 +141,7 @@ TEST_F(ChatFileTest, WhatIsWrongIsRefused) {
   Send(chat, "Hello!");
   Save(chat);
   cria_model_options options = DemoOptions();
-  options.path = cria::tests::kVariablesModel;
+  options.path = kVariablesModel;
   ExpectRefused(LoadModel(options), CRIA_ERROR_UNSUPPORTED, "another model");
   std::string bytes = cria::support::ReadFile(path_);
   bytes[bytes.size() / 2] ^= 1;

@@ -75,11 +75,11 @@ class DescriptorTest : public testing::Test {
 
   cria::support::TemporaryDirectory directory_;
   const std::string packs_ = (directory_ / "packs").string();
-  uint64_t model_bytes_ = ReadFile(cria::tests::kDemoModel).size();
+  uint64_t model_bytes_ = ReadFile(kDemoModel).size();
 };
 
 TEST_F(DescriptorTest, AWholeFile) {
-  const Descriptor descriptor(cria::tests::kDemoModel);
+  const Descriptor descriptor(kDemoModel);
   ExpectAnswers(Options(descriptor));
   ExpectAnswers(Options(descriptor, 0, model_bytes_));
 }
@@ -87,26 +87,26 @@ TEST_F(DescriptorTest, AWholeFile) {
 TEST_F(DescriptorTest, APartOfAFileAtAnyOffset) {
   for (const size_t offset : {size_t{1}, size_t{4}, size_t{64}, size_t{4096}, size_t{5000}}) {
     SCOPED_TRACE(offset);
-    const Descriptor descriptor(Embed(cria::tests::kDemoModel, offset));
+    const Descriptor descriptor(Embed(kDemoModel, offset));
     ExpectAnswers(Options(descriptor, offset, model_bytes_));
   }
 }
 
 TEST_F(DescriptorTest, AModelPackedForThisProcessorInAPart) {
-  const Descriptor aligned(Embed(cria::tests::kStandaloneModel, 4096 + 64));
+  const Descriptor aligned(Embed(kStandaloneModel, 4096 + 64));
   ExpectAnswers(Options(aligned, 4096 + 64, model_bytes_));
-  const Descriptor odd(Embed(cria::tests::kStandaloneModel, 4));
+  const Descriptor odd(Embed(kStandaloneModel, 4));
   ExpectRefused(Options(odd, 4, model_bytes_), CRIA_ERROR_UNSUPPORTED, "multiple of 64");
 }
 
 TEST_F(DescriptorTest, PackedWeightsAreFoundAgain) {
   {
-    const Descriptor descriptor(Embed(cria::tests::kDemoModel, 4096));
+    const Descriptor descriptor(Embed(kDemoModel, 4096));
     ExpectAnswers(Options(descriptor, 4096, model_bytes_));
   }
   // Another number, another place, the same model.
   const Descriptor unused("/dev/null");
-  const Descriptor descriptor(cria::tests::kDemoModel);
+  const Descriptor descriptor(kDemoModel);
   cria_model_options options = Options(descriptor);
   options.packing = CRIA_PACK_NEVER;
   ExpectAnswers(options);
@@ -115,7 +115,7 @@ TEST_F(DescriptorTest, PackedWeightsAreFoundAgain) {
 TEST_F(DescriptorTest, TheCallersDescriptorStaysTheCallers) {
   ModelPtr model;
   {
-    const Descriptor descriptor(cria::tests::kDemoModel);
+    const Descriptor descriptor(kDemoModel);
     ASSERT_EQ(lseek(descriptor.number(), 123, SEEK_SET), 123);
     model = LoadModel(Options(descriptor));
     EXPECT_EQ(lseek(descriptor.number(), 0, SEEK_CUR), 123);
@@ -129,7 +129,7 @@ TEST_F(DescriptorTest, TheCallersDescriptorStaysTheCallers) {
 
 TEST_F(DescriptorTest, MetadataAtAnOddOffsetIsPlannedAsPrivate) {
   const auto private_bytes = [&](size_t offset) {
-    const Descriptor descriptor(Embed(cria::tests::kDemoModel, offset));
+    const Descriptor descriptor(Embed(kDemoModel, offset));
     const cria_model_options options = Options(descriptor, offset, model_bytes_);
     cria_plan* plan = nullptr;
     EXPECT_EQ(cria_plan_create(&options, &plan), CRIA_OK) << cria_error_message();
@@ -148,7 +148,7 @@ TEST_F(DescriptorTest, MetadataAtAnOddOffsetIsPlannedAsPrivate) {
 }
 
 TEST_F(DescriptorTest, WhatIsNoModelIsRefused) {
-  const Descriptor package(Embed(cria::tests::kDemoModel, 100));
+  const Descriptor package(Embed(kDemoModel, 100));
   const uint64_t file_bytes = 100 + model_bytes_ + 12;
   ExpectRefused(Options(package, 99, model_bytes_), CRIA_ERROR_INVALID_FILE, "not a Cria model");
   ExpectRefused(Options(package, 100, model_bytes_ - 1), CRIA_ERROR_INVALID_FILE, "bytes long");
@@ -166,7 +166,7 @@ TEST_F(DescriptorTest, WhatIsNoFileIsRefused) {
   ExpectRefused(Options(directory), CRIA_ERROR_IO, "regular file");
   const Descriptor device("/dev/null");
   ExpectRefused(Options(device), CRIA_ERROR_IO, "regular file");
-  const Descriptor write_only(Embed(cria::tests::kDemoModel, 0), O_WRONLY);
+  const Descriptor write_only(Embed(kDemoModel, 0), O_WRONLY);
   ExpectRefused(Options(write_only), CRIA_ERROR_IO, "cannot read");
   cria_model_options closed = Options(device);
   closed.descriptor = 1 << 20;

@@ -217,7 +217,7 @@ class TemplateTest : public MessagesTest {
  protected:
   TemplateTest() {
     cria_model_options options = DemoOptions();
-    options.path = cria::tests::kVariablesModel;
+    options.path = kVariablesModel;
     with_variables_ = LoadModel(options);
   }
 

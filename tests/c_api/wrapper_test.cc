@@ -14,7 +14,7 @@ namespace {
 
 cria::Model LoadDemo() {
   cria::ModelOptions options;
-  options.path = cria::tests::kDemoModel;
+  options.path = cria_test::kDemoModel;
   options.num_threads = 1;
   cria::Result<cria::Model> model = cria::Model::Load(options);
   EXPECT_TRUE(model) << model.error().message;
@@ -59,7 +59,7 @@ TEST(WrapperTest, ACallbackStops) {
 
 TEST(WrapperTest, AnAnswerMatchesItsConstraint) {
   cria::ModelOptions model_options;
-  model_options.path = cria::tests::kDemoModel;
+  model_options.path = cria_test::kDemoModel;
   model_options.num_threads = 1;
   model_options.max_constraints = 1;
   cria::Result<cria::Model> model = cria::Model::Load(model_options);
@@ -177,7 +177,7 @@ TEST(WrapperTest, KeepsChats) {
 
 TEST(WrapperTest, PlansMemory) {
   cria::ModelOptions options;
-  options.path = cria::tests::kDemoModel;
+  options.path = cria_test::kDemoModel;
   const cria::Result<cria::Plan> plan = cria::Plan::Create(options);
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_STREQ(plan->info().name, "cria-demo");
@@ -202,7 +202,7 @@ TEST(WrapperTest, PlansMemory) {
 
 TEST(WrapperTest, TellsOfPacking) {
   cria::ModelOptions options;
-  options.path = cria::tests::kDemoModel;
+  options.path = cria_test::kDemoModel;
   uint64_t done = 0, total = 1;
   const cria::Result<cria::Model> model =
       cria::Model::Load(options, [&](uint64_t done_bytes, uint64_t total_bytes) {

@@ -105,9 +105,9 @@ TEST_F(CalibrateTest, LosesLessThanRounding) {
     EXPECT_EQ(calibrated.calibrated.num_matrices, 4 * model_.config.num_hidden_layers);
     EXPECT_GT(calibrated.calibrated.num_calibrated, 2 * model_.config.num_hidden_layers);
     EXPECT_LT(calibrated.calibrated.held_back_ratio, 0.9);
-    const KeptPredictions& choices = calibrated.calibrated.predictions;
-    EXPECT_GE(choices.num_tokens, NumTokens() / 8);
-    EXPECT_GT(choices.num_same, choices.num_tokens / 2);
+    const KeptPredictions& predictions = calibrated.calibrated.predictions;
+    EXPECT_GE(predictions.num_tokens, NumTokens() / 8);
+    EXPECT_GT(predictions.num_same, predictions.num_tokens / 2);
     EXPECT_EQ(calibrated.file_bytes, rounded.file_bytes);
     EXPECT_LT(ErrorOf("calibrated.cria"), ErrorOf("rounded.cria"));
     EXPECT_EQ(NumFiles(), 3) << "the scratch file is left";
