@@ -15,11 +15,11 @@ namespace {
 
 constexpr float kImpossible = -std::numeric_limits<float>::infinity();
 constexpr size_t kForwardWords = 3;  // Before the tokens.
-constexpr size_t kRunWords = 4;
+constexpr size_t kRunWords = 6;
 constexpr size_t kMoveWords = sizeof(PageMove) / sizeof(uint32_t);
 constexpr size_t kCopyWords = sizeof(StateCopy) / sizeof(uint32_t);
 constexpr size_t kStateWords = sizeof(StateRun) / sizeof(uint32_t);
-static_assert(sizeof(PageMove) == 6 * sizeof(uint32_t));
+static_assert(sizeof(PageMove) == 8 * sizeof(uint32_t));
 static_assert(sizeof(StateCopy) == 2 * sizeof(uint32_t));
 static_assert(sizeof(StateRun) == 5 * sizeof(uint32_t));
 
@@ -128,6 +128,7 @@ Status CollectiveLink::Prepare(const ModelConfig& config, const DecoderOptions& 
   kv_exchange_ =
       KvRowExchange(collective_, shares_, TakeArray<std::byte>(rest, KvBytes(config, options)));
   runs_.reserve(effective.num_sequences);
+  shifts_.reserve(effective.num_sequences);
   tables_.reserve(effective.num_sequences *
                   KvPages::Groups(ShapeOfKvPages(config, effective)).size());
   received_.resize(IsFirst() ? collective_.num_ranks() : 0);
@@ -187,6 +188,9 @@ Status CollectiveLink::BeginForward(const Batch& batch, const KvPages& pages,
     Put(run.first_position);
     Put(run.num_tokens);
     Put(run.num_logits);
+    const SequenceShift& shift = pages.shift(run.sequence);
+    Put(shift.first);
+    Put(shift.distance);
     for (size_t group = 0; group < pages.num_groups(); ++group) {
       const std::span<const uint32_t> table = pages.Table(run.sequence, group).pages;
       Put(table.size());
@@ -209,16 +213,18 @@ Status CollectiveLink::FollowForward(Decoder& decoder) {
   const size_t num_runs = take(1).front();
   const std::span<uint32_t> tokens = take(num_tokens);
   runs_.clear();
+  shifts_.clear();
   tables_.clear();
   for (size_t i = 0; i < num_runs; ++i) {
     const std::span<uint32_t> run = take(kRunWords);
     runs_.push_back(
         {.sequence = run[0], .first_position = run[1], .num_tokens = run[2], .num_logits = run[3]});
+    shifts_.push_back({.first = run[4], .distance = run[5]});
     for (size_t group = 0; group < decoder.sequences().pages().num_groups(); ++group) {
       tables_.push_back({take(take(1).front())});
     }
   }
-  return decoder.ComputePlaced({FromWords<int32_t>(tokens), runs_}, tables_,
+  return decoder.ComputePlaced({FromWords<int32_t>(tokens), runs_}, shifts_, tables_,
                                FromWords<StateRun>(rest));
 }
 

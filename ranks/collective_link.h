@@ -134,6 +134,7 @@ class CollectiveLink final : public RankLink {
   size_t num_candidates_ = 0;  // The batch's; 0: all.
   // With capacity for the largest batch, and one for each rank.
   std::vector<BatchRun> runs_;
+  std::vector<SequenceShift> shifts_;
   std::vector<ops::KvPageTable> tables_;
   std::vector<std::span<std::byte>> received_;
 };

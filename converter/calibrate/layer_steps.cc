@@ -97,7 +97,8 @@ RopeTable MakeRopeTable(const ModelConfig& config, const LayerKind& kind, size_t
   if (kind.no_rope) return {};
   const size_t elements = positions * config.rotary_channels(kind) / 2;
   RopeTable table = {std::vector<float>(elements), std::vector<float>(elements)};
-  FillRopeTable(config, kind, positions, table.cosines.data(), table.sines.data());
+  FillRopeTable(RopeInverseFrequencies(config, kind, positions), positions, table.cosines.data(),
+                table.sines.data());
   return table;
 }
 

@@ -17,23 +17,26 @@ BatchPlacement::Regions BatchPlacement::Plan(const DecoderShape& shape, ArenaLay
       layout.Add("runs in recurrent layers",
                  shape.config.has_recurrent_layers() ? options.num_sequences * sizeof(StateRun) : 0,
                  kWholeLife);
+  regions.turns = RopeTurns::Plan(shape, layout);
   return regions;
 }
 
 BatchPlacement::BatchPlacement(const DecoderShape& shape, const Regions& regions,
-                               const ArenaView& arena)
+                               const ArenaView& arena, const RopeTables& ropes)
     : num_groups_(KvPages::Groups(ShapeOfKvPages(shape.config, shape.options)).size()),
       chunk_tokens_(shape.options.chunk_tokens),
       max_runs_(shape.options.num_sequences),
       rows_(arena.Pointer<BatchRow>(regions.rows)),
       logit_rows_(arena.Pointer<uint32_t>(regions.logit_rows)),
       runs_(arena.Pointer<ops::AttentionRows>(regions.runs)),
-      states_(arena.Pointer<StateRun>(regions.states)) {}
+      states_(arena.Pointer<StateRun>(regions.states)),
+      turns_(shape, regions.turns, arena, ropes) {}
 
 void BatchPlacement::Clear() { num_rows_ = num_runs_ = num_states_ = num_logit_rows_ = 0; }
 
-void BatchPlacement::Add(const BatchRun& run) {
+void BatchPlacement::Add(const BatchRun& run, const SequenceShift& shift) {
   last_run_ = run;
+  turns_.Set(run.sequence, shift);
   ++num_runs_;
   num_rows_ += run.num_tokens;
   for (size_t i = run.num_logits; i > 0; --i) {
@@ -48,7 +51,8 @@ void BatchPlacement::Place(size_t group, const ops::KvPageTable& table) {
   BatchRow* const rows = rows_ + group * chunk_tokens_ + num_rows_ - num_tokens;
   for (size_t i = 0; i < num_tokens; ++i) {
     const size_t position = last_run_.first_position + i;
-    rows[i] = {.position = static_cast<uint32_t>(position),
+    rows[i] = {.sequence = last_run_.sequence,
+               .position = static_cast<uint32_t>(position),
                .cache_row = static_cast<uint32_t>(table.Row(position))};
   }
 }

@@ -8,6 +8,7 @@
 #include "decode/batch.h"
 #include "decode/decoder_options.h"
 #include "decode/recurrent_states.h"
+#include "decode/rope_turns.h"
 #include "ops/attention.h"
 #include "ops/kv_cache_view.h"
 
@@ -15,6 +16,7 @@ namespace cria {
 
 // Where a row of a batch stands.
 struct BatchRow {
+  SequenceId sequence;
   uint32_t position;   // In its sequence.
   uint32_t cache_row;  // Among the rows of all pages of a group.
 };
@@ -28,15 +30,19 @@ class BatchPlacement {
     ArenaLayout::RegionId logit_rows;  // uint32_t [chunk]
     ArenaLayout::RegionId runs;        // ops::AttentionRows [groups of pages][num_sequences]
     ArenaLayout::RegionId states;      // StateRun [num_sequences]
+    RopeTurns::Regions turns;
   };
   static Regions Plan(const DecoderShape& shape, ArenaLayout& layout);
 
-  BatchPlacement(const DecoderShape& shape, const Regions& regions, const ArenaView& arena);
+  // `ropes` must outlive the object.
+  BatchPlacement(const DecoderShape& shape, const Regions& regions, const ArenaView& arena,
+                 const RopeTables& ropes);
 
   // Begins a batch without runs.
   void Clear();
-  // Adds a run behind the others. Place must be called for each group of pages before the next run.
-  void Add(const BatchRun& run);
+  // Adds a run behind the others, of a sequence with this shift. Place must be called for each
+  // group of pages before the next run.
+  void Add(const BatchRun& run, const SequenceShift& shift);
   // Says where the rows of the last run stand in the layers of a group.
   void Place(size_t group, const ops::KvPageTable& table);
 
@@ -51,6 +57,10 @@ class BatchPlacement {
   // attends with, and the layer writes it.
   std::span<ops::AttentionRows> runs(size_t group) const {
     return {runs_ + group * max_runs_, num_runs_};
+  }
+  // The shift of a run's sequence in layers with this rope.
+  ops::KeyShift shift(SequenceId sequence, const RopeTableView& rope) const {
+    return turns_.Of(sequence, rope);
   }
   // The runs in recurrent layers; none if the model has no such layers.
   std::span<const StateRun> states() const { return {states_, num_states_}; }
@@ -68,6 +78,7 @@ class BatchPlacement {
   uint32_t* const logit_rows_;
   ops::AttentionRows* const runs_;
   StateRun* const states_;
+  RopeTurns turns_;
   BatchRun last_run_;
   size_t num_rows_ = 0;
   size_t num_runs_ = 0;

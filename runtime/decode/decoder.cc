@@ -23,15 +23,16 @@ Status Decoder::Forward(const Batch& batch) {
   return run;
 }
 
-Status Decoder::ComputePlaced(const Batch& batch, std::span<const ops::KvPageTable> tables,
+Status Decoder::ComputePlaced(const Batch& batch, std::span<const SequenceShift> shifts,
+                              std::span<const ops::KvPageTable> tables,
                               std::span<const StateRun> states) {
   head_.Begin(0);
   CRIA_RETURN_IF_ERROR(Check(batch));
   const auto lock = workers_.Lock();
   const size_t num_groups = sequences_.pages().num_groups();
   placement_.Clear();
-  for (const BatchRun& run : batch.runs) {
-    placement_.Add(run);
+  for (size_t i = 0; i < batch.runs.size(); ++i) {
+    placement_.Add(batch.runs[i], shifts[i]);
     for (size_t group = 0; group < num_groups; ++group) placement_.Place(group, tables[group]);
     tables = tables.subspan(num_groups);
   }
@@ -63,7 +64,7 @@ Status Decoder::PlaceRuns(const Batch& batch) {
     CRIA_RETURN_IF_ERROR(CarryOutLocked());
     CRIA_RETURN_IF_ERROR(sequences_.Extend(run.sequence, run.first_position + run.num_tokens));
     CRIA_RETURN_IF_ERROR(CarryOutLocked());
-    placement_.Add(run);
+    placement_.Add(run, pages.shift(run.sequence));
     for (size_t group = 0; group < pages.num_groups(); ++group) {
       placement_.Place(group, pages.Table(run.sequence, group));
     }

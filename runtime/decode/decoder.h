@@ -63,10 +63,11 @@ class Decoder final : public TokenModel {
   const Sequences& sequences() const { return sequences_; }
   Status CarryOutMoves() override;
 
-  // For ranks that follow another one, whose Sequences decide: like Forward, with the pages that
-  // each run has there, [runs][groups], and what it does in recurrent layers, [runs] or nothing.
-  Status ComputePlaced(const Batch& batch, std::span<const ops::KvPageTable> tables,
-                       std::span<const StateRun> states);
+  // For ranks that follow another one, whose Sequences decide: like Forward, with the shift that
+  // each run's sequence has there, [runs], its pages, [runs][groups], and what it does in recurrent
+  // layers, [runs] or nothing.
+  Status ComputePlaced(const Batch& batch, std::span<const SequenceShift> shifts,
+                       std::span<const ops::KvPageTable> tables, std::span<const StateRun> states);
   // For the same ranks: moves rows and copies states as rank 0 does.
   void CarryOut(const StoreMoves& moves) const;
   // Computes `rows` rows of logits from row `first` on, of those of the last batch.

@@ -47,7 +47,7 @@ Decoder::Decoder(const DecoderShape& shape, const Workers& workers, RankLink& ra
                  arena_.Region(memory_.layout, memory_.sequences)),
       cache_(shape_, memory_.kv, ArenaView(arena_, memory_.layout), ropes_),
       states_(shape_, memory_.states, ArenaView(arena_, memory_.layout)),
-      placement_(shape_, memory_.placement, ArenaView(arena_, memory_.layout)),
+      placement_(shape_, memory_.placement, ArenaView(arena_, memory_.layout), ropes_),
       hidden_(shape_, memory_.hidden, ArenaView(arena_, memory_.layout), workers_, ranks_),
       head_(shape_, arena_.Pointer<float>(memory_.layout, memory_.logits), workers_, ranks_,
             hidden_),

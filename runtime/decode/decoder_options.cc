@@ -24,7 +24,10 @@ KvPages::Shape ShapeOfKvPages(const ModelConfig& config, const DecoderOptions& o
                           .sequence_tokens = MaxSequenceTokens(config, options),
                           .chunk_tokens = EffectiveOptions(options).chunk_tokens,
                           .windows = {},
-                          .num_checkpoints = options.num_checkpoints};
+                          .num_checkpoints = options.num_checkpoints,
+                          // A norm behind rope multiplies both channels of a pair by numbers that
+                          // may differ. The converter leaves those of keys to queries.
+                          .turns_queries = !config.qk_norm_after_rope};
   for (const LayerKind& kind : config.layer_kinds) {
     if (kind.has_attention()) shape.windows.push_back(kind.sliding_window);
   }

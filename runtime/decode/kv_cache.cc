@@ -162,23 +162,47 @@ void KvCache::SubtractKeyOffsets(std::span<const float* const> key_biases) {
   }
 }
 
+namespace {
+
+// Rope's turn by a number of positions, which may be negative.
+struct Turn {
+  Turn(const RopeTableView& rope, int64_t positions) {
+    FillRopeTurn(rope.inverse_frequencies, static_cast<double>(positions), cosines, sines);
+  }
+
+  float cosines[ops::kMaxHeadDim / 2];
+  float sines[ops::kMaxHeadDim / 2];
+};
+
+void TurnRows(const KvCache::Layer& layer, const PageMove& move, ops::KvRowMove& rows) {
+  const Turn turn(layer.rope, move.turn());
+  const Turn old_turn(layer.rope, move.old_shift);
+  const Turn new_turn(layer.rope, move.new_shift);
+  rows.old_shift = {
+      .distance = move.old_shift, .cosines = old_turn.cosines, .sines = old_turn.sines};
+  rows.new_shift = {
+      .distance = move.new_shift, .cosines = new_turn.cosines, .sines = new_turn.sines};
+  ops::MoveRows(layer.view, rows, turn.cosines, turn.sines);
+}
+
+}  // namespace
+
 void KvCache::Move(std::span<const PageMove> moves, const ThreadPool& pool) const {
   pool.ParallelFor(layers_.size(), [&](size_t index) {
     const Layer& layer = layers_[index];
     if (!layer.is_stored) return;
-    const size_t rope_width = config_.rotary_channels(config_.layer_kind(index)) / 2;
     for (const PageMove& move : moves) {
       if (move.group != layer.group) continue;
-      const bool is_turned = move.distance != 0 && layer.rope.cosines != nullptr;
-      const size_t rope_row = move.distance * rope_width;
-      ops::MoveRows(layer.view,
-                    {.source_row = move.source_page * kKvPageTokens + move.source_row(),
-                     .target_row = move.target_page * kKvPageTokens + move.target_row(),
-                     .num_rows = move.num_rows,
-                     .position = move.position,
-                     .distance = move.distance},
-                    is_turned ? layer.rope.cosines + rope_row : nullptr,
-                    is_turned ? layer.rope.sines + rope_row : nullptr);
+      ops::KvRowMove rows = {.source_row = move.source_page * kKvPageTokens + move.source_row(),
+                             .target_row = move.target_page * kKvPageTokens + move.target_row(),
+                             .num_rows = move.num_rows,
+                             .position = move.position,
+                             .distance = move.distance};
+      if (move.turn() != 0 && layer.rope.cosines != nullptr) {
+        TurnRows(layer, move, rows);
+      } else {
+        ops::MoveRows(layer.view, rows, nullptr, nullptr);
+      }
     }
   });
 }

@@ -152,63 +152,72 @@ bool KvPageGroup::HasRowsWithout(SequenceId sequence, size_t first, size_t count
   return WindowBegin(tokens) >= std::min(first, first_row(sequence));
 }
 
-void KvPageGroup::Drop(SequenceId sequence, size_t first, size_t count, PageMoves& moves) {
+void KvPageGroup::Drop(SequenceId sequence, size_t first, size_t count,
+                       const SequenceShift& old_shift, const SequenceShift& new_shift,
+                       PageMoves& moves) {
   Sequence& changed = sequences_[sequence];
   const size_t old_end = NumKvPages(changed.num_tokens);
   const size_t distance = count / kKvPageTokens;  // In blocks.
-  Shift shift = {.pages = WholeTable(sequence),
-                 .first_block = changed.first_row / kKvPageTokens,
-                 .first_row = changed.first_row,
-                 .begin = first,
-                 .end = changed.num_tokens - count,
-                 .count = count};
-  const size_t end = NumKvPages(shift.end);
-  const bool keeps_rows = shift.first_row <= first;
+  Dropping drop = {.pages = WholeTable(sequence),
+                   .first_block = changed.first_row / kKvPageTokens,
+                   .first_row = changed.first_row,
+                   .begin = first,
+                   .end = changed.num_tokens - count,
+                   .count = count,
+                   .old_shift = old_shift,
+                   .new_shift = new_shift};
+  const size_t end = NumKvPages(drop.end);
+  const bool keeps_rows = drop.first_row <= first;
   if (!keeps_rows) {
     // No row stays where it is. One page is left for a copy while rows move.
     const size_t most_blocks = shape_.sequence_pages - 1;
-    shift.begin = std::max(std::max(shift.first_row, first + count) - count,
-                           (end - std::min(end, most_blocks)) * kKvPageTokens);
-    shift.first_row = shift.begin;
+    drop.begin = std::max(std::max(drop.first_row, first + count) - count,
+                          (end - std::min(end, most_blocks)) * kKvPageTokens);
+    drop.first_row = drop.begin;
   }
-  size_t block = shift.begin / kKvPageTokens;
+  size_t block = drop.begin / kKvPageTokens;
   if (keeps_rows && first % kKvPageTokens != 0) {
-    FillBlock(shift, block, block, moves);
+    FillBlock(drop, block, block, moves);
     ++block;
   }
   // Each later block has the page from `distance` blocks behind it.
-  ReleaseBlocks(shift.pages, keeps_rows ? block : shift.first_block, block + distance);
-  for (; block < end; ++block) FillBlock(shift, block, block + distance, moves);
-  ReleaseBlocks(shift.pages, end + distance, old_end);
-  changed = {.num_tokens = static_cast<uint32_t>(shift.end),
-             .first_row = static_cast<uint32_t>(shift.first_row)};
+  ReleaseBlocks(drop.pages, keeps_rows ? block : drop.first_block, block + distance);
+  for (; block < end; ++block) FillBlock(drop, block, block + distance, moves);
+  ReleaseBlocks(drop.pages, end + distance, old_end);
+  changed = {.num_tokens = static_cast<uint32_t>(drop.end),
+             .first_row = static_cast<uint32_t>(drop.first_row)};
 }
 
-void KvPageGroup::FillBlock(const Shift& shift, size_t block, size_t page_block, PageMoves& moves) {
+void KvPageGroup::FillBlock(const Dropping& drop, size_t block, size_t page_block,
+                            PageMoves& moves) {
   const size_t page_begin = block * kKvPageTokens;
-  const size_t begin = std::max(page_begin, shift.begin);
-  const size_t end = std::min(page_begin + kKvPageTokens, shift.end);
-  const uint32_t old_page = shift.pages[page_block];
-  const bool has_page = page_block >= shift.first_block;
+  const size_t begin = std::max(page_begin, drop.begin);
+  const size_t end = std::min(page_begin + kKvPageTokens, drop.end);
+  const uint32_t old_page = drop.pages[page_block];
+  const bool has_page = page_block >= drop.first_block;
   const bool is_own = has_page && !IsShared(old_page);
   const uint32_t page = is_own ? old_page : Take();
   if (has_page && !is_own) {
-    CopyRows(old_page, page, std::max(page_begin, shift.first_row), begin, moves);
+    CopyRows(old_page, page, std::max(page_begin, drop.first_row), begin, moves);
   }
   for (size_t token = begin; token < end;) {
-    const size_t source = token + shift.count;
-    const size_t num_rows = std::min(end - token, kKvPageTokens - source % kKvPageTokens);
-    moves.Add({.source_page = shift.pages[source / kKvPageTokens],
+    const size_t source = token + drop.count;
+    size_t num_rows = std::min(end - token, kKvPageTokens - source % kKvPageTokens);
+    // The rows of a move have the same shift.
+    if (source < drop.old_shift.first) num_rows = std::min(num_rows, drop.old_shift.first - source);
+    moves.Add({.source_page = drop.pages[source / kKvPageTokens],
                .target_page = page,
                .position = static_cast<uint32_t>(token),
                .num_rows = static_cast<uint32_t>(num_rows),
-               .distance = static_cast<uint32_t>(shift.count),
-               .group = index_});
+               .distance = static_cast<uint32_t>(drop.count),
+               .group = index_,
+               .old_shift = drop.old_shift.DistanceAt(source),
+               .new_shift = drop.new_shift.DistanceAt(token)});
     token += num_rows;
   }
   if (has_page && !is_own) Release(old_page);
   // Later blocks take no rows from the page that this block had.
-  shift.pages[block] = page;
+  drop.pages[block] = page;
 }
 
 void KvPageGroup::CopyRows(uint32_t source_page, uint32_t target_page, size_t first_row,

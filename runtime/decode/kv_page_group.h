@@ -5,26 +5,31 @@
 #include <span>
 
 #include "core/numeric.h"
+#include "decode/sequence_shift.h"
 #include "decode/sequence_store.h"
 #include "ops/kv_cache_view.h"
 
 namespace cria {
 
-// Rows of a page that are copied to other rows or, if both are the same, whose keys are rotated
-// where they are.
+// Rows of a page that are copied to other rows or, if both are the same, whose keys are turned
+// where they are if they are turned.
 struct PageMove {
   uint32_t source_page = 0;
   uint32_t target_page = 0;
   uint32_t position = 0;  // The first row's, after the move.
   uint32_t num_rows = 0;
-  // The rows' new positions are less by this; rope must rotate their keys back by it.
-  uint32_t distance = 0;
+  uint32_t distance = 0;  // The rows' new positions are less by this.
   // The group in KvPages: the rows are those of its layers.
   uint32_t group = 0;
+  // SequenceShift::DistanceAt of the rows before and after the move.
+  uint32_t old_shift = 0;
+  uint32_t new_shift = 0;
 
   // On the pages.
   uint32_t source_row() const { return (position + distance) % kKvPageTokens; }
   uint32_t target_row() const { return position % kKvPageTokens; }
+  // By how many positions rope must turn the keys back; it may be negative.
+  int64_t turn() const { return int64_t{distance} + old_shift - new_shift; }
   bool operator==(const PageMove&) const = default;
 };
 
@@ -75,7 +80,7 @@ class KvPageGroup {
   KvPageGroup(const Shape& shape, uint32_t index, size_t num_places, size_t sequence_tokens,
               std::span<std::byte> memory);
   // How many moves one call adds at most.
-  static size_t MaxMoves(const Shape& shape) { return 2 * shape.sequence_pages + 1; }
+  static size_t MaxMoves(const Shape& shape) { return 2 * shape.sequence_pages + 2; }
 
   size_t window_tokens() const { return shape_.window_tokens; }
   // The first position that a token after the first `tokens` attends to.
@@ -113,8 +118,9 @@ class KvPageGroup {
 
   // Whether the rows are there that the sequence needs without tokens [first, first + count).
   bool HasRowsWithout(SequenceId sequence, size_t first, size_t count) const;
-  // Some tokens must stay after the dropped ones.
-  void Drop(SequenceId sequence, size_t first, size_t count, PageMoves& moves);
+  // Some tokens must stay after the dropped ones. The sequence has the two shifts before and after.
+  void Drop(SequenceId sequence, size_t first, size_t count, const SequenceShift& old_shift,
+            const SequenceShift& new_shift, PageMoves& moves);
 
  private:
   struct Sequence {
@@ -122,13 +128,15 @@ class KvPageGroup {
     uint32_t first_row;
   };
   // Where rows go in a Drop.
-  struct Shift {
+  struct Dropping {
     std::span<uint32_t> pages;  // The table.
     size_t first_block;         // The first one that has a page.
     size_t first_row;
     size_t begin;  // Rows of positions [begin, end) come from `count` positions later.
     size_t end;
     size_t count;
+    SequenceShift old_shift;
+    SequenceShift new_shift;
   };
 
   std::span<uint32_t> WholeTable(SequenceId sequence) const;
@@ -143,7 +151,7 @@ class KvPageGroup {
                 PageMoves& moves) const;
   // Gives a block its rows. Its page is that of block `page_block`, or a new one if that is shared
   // or there is none.
-  void FillBlock(const Shift& shift, size_t block, size_t page_block, PageMoves& moves);
+  void FillBlock(const Dropping& drop, size_t block, size_t page_block, PageMoves& moves);
 
   const Shape shape_;
   const uint32_t index_;

@@ -61,6 +61,7 @@ uint64_t KvPages::MemoryBytes(const Shape& shape) {
 KvPages::KvPages(const Shape& shape, std::span<std::byte> memory)
     : sequence_tokens_(shape.sequence_tokens),
       chunk_tokens_(shape.chunk_tokens),
+      turns_queries_(shape.turns_queries),
       sequences_(TakeArray<Sequence>(memory, shape.num_sequences)),
       moves_(TakeArray<PageMove>(memory, MaxMoves(Groups(shape)))) {
   for (const KvPageGroup::Shape& group : Groups(shape)) {
@@ -182,6 +183,7 @@ Status KvPages::Truncate(SequenceId sequence, size_t tokens) {
   moves_.Clear();
   ForgetKept(sequence, NumKvPages(tokens), 0);
   for (KvPageGroup& group : groups_) group.Truncate(sequence, tokens);
+  sequences_[sequence].shift = shift(sequence).Truncated(tokens);
   return {};
 }
 
@@ -194,6 +196,8 @@ void KvPages::Save(SequenceId sequence, size_t checkpoint) {
 
 void KvPages::Load(size_t checkpoint, SequenceId sequence, size_t tokens) {
   moves_.Clear();
+  // A checkpoint is of tokens before those that were dropped since then.
+  sequences_[sequence].shift = shift(sequence).Truncated(tokens);
   if (!AllHaveWindows()) {
     ForgetKept(sequence, NumKvPages(tokens), 0);
     groups_[0].Truncate(sequence, tokens);
@@ -236,6 +240,7 @@ Status KvPages::Share(size_t place, SequenceId from, SequenceId to, size_t token
   moves_.Clear();
   Sequence& target = sequences_[to];
   target.num_reserved = std::max(target.num_reserved, static_cast<uint32_t>(NumKvPages(tokens)));
+  target.shift = shift(from).Truncated(tokens);
   if (!AllHaveWindows()) groups_[0].Share(from, to, tokens, moves_);
   for (KvPageGroup& group : WindowedGroups()) {
     group.Share(static_cast<SequenceId>(place), to, tokens, moves_);
@@ -288,7 +293,12 @@ Status KvPages::Drop(SequenceId sequence, size_t first, size_t count) {
   if (first + count == old_tokens) return Truncate(sequence, first);
   if (count == 0) return {};
   ForgetKept(sequence, first / kKvPageTokens, copies);
-  for (KvPageGroup& group : groups_) group.Drop(sequence, first, count, moves_);
+  const SequenceShift old_shift = shift(sequence);
+  const SequenceShift new_shift = turns_queries_ ? old_shift.Dropped(first, count) : old_shift;
+  for (KvPageGroup& group : groups_) {
+    group.Drop(sequence, first, count, old_shift, new_shift, moves_);
+  }
+  sequences_[sequence].shift = new_shift;
   return {};
 }
 

@@ -38,6 +38,8 @@ class KvPages final : public SequenceStore {
     // The layers' windows, in tokens; 0: without a window.
     std::vector<uint32_t> windows = {0};
     size_t num_checkpoints = 0;
+    // Whether queries can be turned by other distances than keys were. If not, a Drop turns keys.
+    bool turns_queries = true;
   };
   // What each group of layers has. If there is one without a window, it is the first.
   static std::vector<KvPageGroup::Shape> Groups(const Shape& shape);
@@ -96,9 +98,16 @@ class KvPages final : public SequenceStore {
   // window and begins with tokens before the rows that are left.
   bool CanDrop(SequenceId sequence, size_t first, size_t count) const override;
   // Removes tokens [first, first + count): later ones move down by `count`. Pages whose tokens are
-  // all removed are given back, and the others stay: where `count` is a number of whole pages, only
-  // their keys are rotated.
+  // all removed are given back, and the others stay: where `count` is a number of whole pages, no
+  // row moves. Keys stay as they are, unless earlier tokens were dropped behind fewer or more than
+  // the first `first` (SequenceShift).
   Status Drop(SequenceId sequence, size_t first, size_t count) override;
+  // How the keys of the sequence were left by dropped tokens.
+  const SequenceShift& shift(SequenceId sequence) const { return sequences_[sequence].shift; }
+  // Of a restored sequence: that of the sequence whose rows were stored.
+  void set_shift(SequenceId sequence, const SequenceShift& shift) {
+    sequences_[sequence].shift = shift;
+  }
 
   // What the last change leaves to be moved.
   std::span<const PageMove> moves() const { return moves_.all(); }
@@ -126,6 +135,7 @@ class KvPages final : public SequenceStore {
     uint32_t num_reserved;
     // The first pages, which are not going to be written if they are shared.
     uint32_t num_kept;
+    SequenceShift shift;
   };
 
   bool IsCheckpoint(size_t place) const { return place >= sequences_.size(); }
@@ -153,6 +163,7 @@ class KvPages final : public SequenceStore {
 
   const size_t sequence_tokens_;
   const size_t chunk_tokens_;
+  const bool turns_queries_;
   std::vector<KvPageGroup> groups_;
   std::span<Sequence> sequences_;
   PageMoves moves_;

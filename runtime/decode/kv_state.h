@@ -17,6 +17,8 @@ namespace cria {
 
 // Says how the bytes of a KvState are laid out and computed. It changes if either does.
 inline constexpr uint32_t kKvStateVersion = 2;
+// That of a state whose keys have a SequenceShift, which stands beside it.
+inline constexpr uint32_t kShiftedKvStateVersion = 3;
 
 // The keys and values of the first tokens of a sequence, as far as later tokens need them: a layer
 // with a window has those of the last tokens only. They are divided into blocks: there is one for

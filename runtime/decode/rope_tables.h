@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <vector>
 
 #include "core/arena.h"
@@ -14,13 +15,16 @@ struct RopeTableView {
   // [positions][rotary_channels / 2] each, shared with other layers; null without rope.
   const float* cosines = nullptr;
   const float* sines = nullptr;
+  std::span<const double> inverse_frequencies = {};  // [rotary_channels / 2]
+  size_t turn_offset = 0;  // Where the table's turn is in those of RopeTables::FillTurns.
 };
 
 // The rope tables of all kinds of layers, filled when a decoder is created.
 class RopeTables {
  public:
   struct Regions {
-    // f32 [longest sequence][rotary_channels / 2] of each table, one behind another.
+    // f32 [longest sequence, at least a page][rotary_channels / 2] of each table, one behind
+    // another.
     ArenaLayout::RegionId cosines;
     ArenaLayout::RegionId sines;
   };
@@ -30,8 +34,14 @@ class RopeTables {
 
   RopeTableView Of(const LayerKind& kind) const;
 
+  // How many floats FillTurns writes.
+  static size_t TurnFloats(const ModelConfig& config);
+  // Writes the cosines and then the sines of a turn by `distance` positions for each table.
+  void FillTurns(size_t distance, float* turns) const;
+
  private:
   std::vector<LayerKind> kinds_;  // The kind of each table.
+  std::vector<std::vector<double>> inverse_frequencies_;
   std::vector<RopeTableView> tables_;
 };
 

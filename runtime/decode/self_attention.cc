@@ -193,6 +193,7 @@ void SelfAttention::RotateAndStore(const BatchPlacement& placement, size_t rows)
     float* keys = queries + query_channels_;
     float* values = keys + key_value_channels_;
     const size_t position = places[row].position;
+    const ops::KeyShift shift = placement.shift(places[row].sequence, rope);
     const auto normalize = [&] {
       NormalizeHeads(queries, query_channels_, q_norm_);
       NormalizeHeads(keys, key_value_channels_, k_norm_);
@@ -205,6 +206,10 @@ void SelfAttention::RotateAndStore(const BatchPlacement& placement, size_t rows)
       ops::ApplyRope(queries, heads_to_rotate, shape_.head_dim, rotary_channels,
                      rope.cosines + position * rope_width, rope.sines + position * rope_width);
     }
+    if (shift.distance != 0) {
+      ops::ApplyRope(queries, heads_to_rotate, shape_.head_dim, rotary_channels, shift.cosines,
+                     shift.sines);
+    }
     if (config_.qk_norm_after_rope) normalize();
     if (const float factor = config_.query_factor(position); factor != 1.0f) {
       for (size_t i = 0; i < query_channels_; ++i) queries[i] *= factor;
@@ -215,7 +220,7 @@ void SelfAttention::RotateAndStore(const BatchPlacement& placement, size_t rows)
         ops::RmsNorm(head, nullptr, shape_.head_dim, config_.rms_norm_eps, head);
       }
     }
-    ops::StoreKeyValue(cache_.view, places[row].cache_row, position, keys, values);
+    ops::StoreKeyValue(cache_.view, places[row].cache_row, position, keys, values, shift);
   });
   workers_.Count(OperatorKind::kRope);
 }
@@ -224,8 +229,10 @@ void SelfAttention::Attend(const BatchPlacement& placement, size_t rows) const {
   const size_t channels = query_channels_;
   const size_t stride = qkv_channels_;
   const std::span<ops::AttentionRows> runs = placement.runs(cache_.group);
+  const std::span<const BatchRow> places = placement.rows(cache_.group);
   size_t row = 0;
   for (ops::AttentionRows& run : runs) {
+    run.shift = placement.shift(places[row].sequence, cache_.rope);
     run.queries = buffers_.qkv + row * stride;
     run.query_stride = stride;
     run.output = buffers_.output + row * channels;

@@ -82,10 +82,12 @@ class Sequences {
   // Whether the model keeps all that it needs after a Drop. If not, the caller truncates the
   // sequence and runs the tokens that stay again.
   bool CanDrop(SequenceId sequence, size_t first, size_t count) const;
-  // Removes tokens [first, first + count): later ones move down by `count`. Pages whose tokens are
-  // all removed are given back, and the others stay: where `count` is a number of whole pages, only
-  // their keys are rotated.
+  // Removes tokens [first, first + count): later ones move down by `count` (KvPages::Drop).
   Status Drop(SequenceId sequence, size_t first, size_t count);
+  // Says what shift the keys have that are written to a restored sequence.
+  void set_shift(SequenceId sequence, const SequenceShift& shift) {
+    pages_.set_shift(sequence, shift);
+  }
 
   // What the last change leaves to be moved was carried out.
   void ClearMoves() {

@@ -124,6 +124,7 @@ Result<LoadedSession> LoadSession(const std::string& path, SessionContent conten
   }
   CRIA_RETURN_IF_ERROR(turn.Restore(metadata.tokens, num_cached, [&] {
     state.set_sequence(turn.sequence());
+    engine.decoder().sequences().set_shift(turn.sequence(), metadata.shift);
     return ReadKvState(file, state_offset, state, metadata.block_checksums, engine);
   }));
   return loaded;

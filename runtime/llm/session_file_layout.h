@@ -17,6 +17,7 @@ inline constexpr uint32_t kSessionFormatVersion = 1;
 //   uint64 block_checksums[num_blocks]    XXH3-64 of each block of the KvState
 //   int32 tokens[num_tokens]
 //   MessageBytes messages[num_messages]
+//   SequenceShift, only if kv_state_version is kShiftedKvStateVersion
 //   texts without separators: the variables, then role and content of each message;
 //   only if a message has more fields: for each message ChatMessage::fields and a zero byte.
 // The KvState follows directly, and is the end of the file.

@@ -46,6 +46,12 @@ class Taker {
   bool is_short_ = false;
 };
 
+bool HasRightShift(const SessionMetadata& metadata, bool is_shifted) {
+  const SequenceShift& shift = metadata.shift;
+  return !is_shifted || (shift.distance != 0 && shift.distance <= SequenceShift::kMaxDistance &&
+                         shift.first < metadata.head.num_cached_tokens);
+}
+
 }  // namespace
 
 Result<FileHead> ReadSessionHead(const platform::File& file) {
@@ -71,6 +77,10 @@ Result<SessionMetadata> ReadSessionMetadata(const platform::File& file, const Fi
   metadata.block_checksums = taker.Take<uint64_t>(head.num_blocks);
   metadata.tokens = taker.Take<int32_t>(head.num_tokens);
   metadata.messages = taker.Take<MessageBytes>(head.num_messages);
+  const bool is_shifted = head.kv_state_version == kShiftedKvStateVersion;
+  if (const auto shifts = taker.Take<SequenceShift>(is_shifted ? 1 : 0); !shifts.empty()) {
+    metadata.shift = shifts.front();
+  }
   uint64_t text_bytes = head.variables_bytes;
   bool are_roles_named = true;
   for (const MessageBytes& message : metadata.messages) {
@@ -93,7 +103,7 @@ Result<SessionMetadata> ReadSessionMetadata(const platform::File& file, const Fi
       !taker.is_short() && are_fields_ended && file_head.preamble.packed_offset == 0 &&
       are_tokens_known && are_roles_named && head.num_cached_tokens <= head.num_tokens &&
       has_state == (head.num_cached_tokens != 0) && head.num_system_messages <= head.num_messages &&
-      head.has_forgotten <= 1 &&
+      head.has_forgotten <= 1 && HasRightShift(metadata, is_shifted) &&
       (content == SessionContent::kConversation || text_bytes + metadata.fields.size() == 0);
   if (!is_right) return FailInvalidSession(file, "its metadata contradict themselves");
   return metadata;
@@ -104,7 +114,7 @@ std::string WhyReadAgain(const SessionHead& head, const Engine& engine) {
   if (head.num_cached_tokens == 0 && head.num_messages > head.num_system_messages) {
     return "it has only the messages";
   }
-  if (head.kv_state_version != kKvStateVersion) {
+  if (head.kv_state_version != kKvStateVersion && head.kv_state_version != kShiftedKvStateVersion) {
     return "another version of Cria has written its KV cache";
   }
   if (head.kv_type != static_cast<uint32_t>(decoder.cache().layer(0).view.type)) {
@@ -123,7 +133,12 @@ std::string WhyReadAgain(const SessionHead& head, const Engine& engine) {
   return "";
 }
 
+uint32_t KvStateVersionOf(const SequenceShift& shift) {
+  return shift.distance == 0 ? kKvStateVersion : kShiftedKvStateVersion;
+}
+
 Result<std::vector<std::byte>> SessionMetadataBytes(const SessionHead& head,
+                                                    const SequenceShift& shift,
                                                     const ConversationState& conversation,
                                                     std::span<const int32_t> tokens) {
   std::vector<std::byte> bytes;
@@ -144,6 +159,7 @@ Result<std::vector<std::byte>> SessionMetadataBytes(const SessionHead& head,
                                 static_cast<uint32_t>(message.content.size())};
     add(&sizes, sizeof sizes);
   }
+  if (shift.distance != 0) add(&shift, sizeof shift);
   if (text_bytes > kMaxMetadataBytes || bytes.size() > kMaxMetadataBytes - text_bytes) {
     return Fail(ErrorCode::kOutOfRange,
                 Format("messages of {} bytes are too long for a session file", text_bytes));

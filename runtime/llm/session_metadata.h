@@ -9,6 +9,7 @@
 
 #include "core/platform.h"
 #include "cria/error.h"
+#include "decode/sequence_shift.h"
 #include "llm/engine.h"
 #include "llm/message_history.h"
 #include "llm/session_file.h"
@@ -23,6 +24,7 @@ struct SessionMetadata {
   std::span<const uint64_t> block_checksums;
   std::span<const int32_t> tokens;
   std::span<const MessageBytes> messages;
+  SequenceShift shift;
   std::string_view texts;
   std::string_view fields;  // All messages' fields, each ended by a zero byte; empty: none has any.
 };
@@ -39,8 +41,13 @@ Result<SessionMetadata> ReadSessionMetadata(const platform::File& file, const Fi
 // it can be read.
 std::string WhyReadAgain(const SessionHead& head, const Engine& engine);
 
-// What a session file has before its KvState, except for the checksums, which are zeros.
+// The version of a KvState whose keys have this shift.
+uint32_t KvStateVersionOf(const SequenceShift& shift);
+
+// What a session file has before its KvState, except for the checksums, which are zeros. `shift` is
+// that of the KvState's keys.
 Result<std::vector<std::byte>> SessionMetadataBytes(const SessionHead& head,
+                                                    const SequenceShift& shift,
                                                     const ConversationState& conversation,
                                                     std::span<const int32_t> tokens);
 

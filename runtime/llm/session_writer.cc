@@ -16,6 +16,10 @@ Result<OutputFile> WriteSession(const std::string& path, const SessionImage& ses
                                 Engine& engine, LinkPolicy links) {
   const Decoder& decoder = engine.decoder();
   const KvState state(engine.decoder(), session.sequence, session.num_cached);
+  const SequenceShift shift =
+      session.num_cached == 0
+          ? SequenceShift()
+          : decoder.sequences().pages().shift(session.sequence).Truncated(session.num_cached);
   const ConversationState& conversation = session.conversation;
   std::tm begin_time = conversation.begin_time;
   begin_time.tm_isdst = 0;
@@ -23,7 +27,7 @@ Result<OutputFile> WriteSession(const std::string& path, const SessionImage& ses
       .model_digest = engine.file().digest(),
       .attention_fingerprint = AttentionFingerprint(engine.file().config(), decoder),
       .begin_time = timegm(&begin_time),
-      .kv_state_version = kKvStateVersion,
+      .kv_state_version = KvStateVersionOf(shift),
       .kv_type = static_cast<uint32_t>(decoder.cache().layer(0).view.type),
       .content = static_cast<uint32_t>(session.content),
       .num_tokens = static_cast<uint32_t>(session.tokens.size()),
@@ -34,7 +38,7 @@ Result<OutputFile> WriteSession(const std::string& path, const SessionImage& ses
       .has_forgotten = conversation.has_forgotten ? 1u : 0u,
       .variables_bytes = static_cast<uint32_t>(conversation.variables.size())};
   CRIA_ASSIGN_OR_RETURN(std::vector<std::byte> metadata,
-                        SessionMetadataBytes(head, conversation, session.tokens));
+                        SessionMetadataBytes(head, shift, conversation, session.tokens));
   const uint64_t state_offset = sizeof(FilePreamble) + metadata.size();
   FilePreamble preamble = {.magic = kSessionMagic,
                            .format_version = kSessionFormatVersion,

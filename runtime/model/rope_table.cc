@@ -110,15 +110,20 @@ std::vector<double> RopeInverseFrequencies(const ModelConfig& config, const Laye
   return frequencies;
 }
 
-void FillRopeTable(const ModelConfig& config, const LayerKind& kind, size_t positions,
-                   float* cosines, float* sines) {
-  const std::vector<double> frequencies = RopeInverseFrequencies(config, kind, positions);
+void FillRopeTurn(std::span<const double> inverse_frequencies, double positions, float* cosines,
+                  float* sines) {
+  for (size_t i = 0; i < inverse_frequencies.size(); ++i) {
+    const double angle = positions * inverse_frequencies[i];
+    cosines[i] = static_cast<float>(std::cos(angle));
+    sines[i] = static_cast<float>(std::sin(angle));
+  }
+}
+
+void FillRopeTable(std::span<const double> inverse_frequencies, size_t positions, float* cosines,
+                   float* sines) {
   for (size_t position = 0; position < positions; ++position) {
-    for (size_t i = 0; i < frequencies.size(); ++i) {
-      const double angle = static_cast<double>(position) * frequencies[i];
-      cosines[position * frequencies.size() + i] = static_cast<float>(std::cos(angle));
-      sines[position * frequencies.size() + i] = static_cast<float>(std::sin(angle));
-    }
+    const size_t row = position * inverse_frequencies.size();
+    FillRopeTurn(inverse_frequencies, static_cast<double>(position), cosines + row, sines + row);
   }
 }
 

@@ -27,9 +27,13 @@ namespace cria {
 std::vector<double> RopeInverseFrequencies(const ModelConfig& config, const LayerKind& kind,
                                            size_t context_tokens);
 
-// Fills `cosines` and `sines`, each [positions][rotary_channels() / 2].
-void FillRopeTable(const ModelConfig& config, const LayerKind& kind, size_t positions,
-                   float* cosines, float* sines);
+// Fills `cosines` and `sines`, each [inverse_frequencies.size()], for a number of positions, which
+// may be negative.
+void FillRopeTurn(std::span<const double> inverse_frequencies, double positions, float* cosines,
+                  float* sines);
+// Fills `cosines` and `sines`, each [positions][inverse_frequencies.size()].
+void FillRopeTable(std::span<const double> inverse_frequencies, size_t positions, float* cosines,
+                   float* sines);
 
 // The kinds of layers that need a rope table of their own, in the order of layer_kinds: each has
 // another rope_theta, rope_scaling or size of heads than those before it. Layers without rope need

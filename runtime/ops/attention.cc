@@ -68,14 +68,16 @@ HeadQueries QueriesOfHead(const AttentionShape& shape, const AttentionRows& rows
           .sinks = shape.sinks == nullptr ? nullptr : shape.sinks + head * heads_per_row};
 }
 
-HeadCache CacheOfHead(const KvCacheView& cache, const KvPageTable& table, size_t head) {
+HeadCache CacheOfHead(const KvCacheView& cache, const AttentionRows& rows, size_t head) {
   const size_t row = head * cache.num_rows();
   const size_t offset_bytes = row * cache.head_dim * KvElementBytes(cache.type);
   HeadCache result{.type = cache.type,
                    .num_rows = cache.num_rows(),
                    .keys = static_cast<const std::byte*>(cache.keys) + offset_bytes,
                    .values = static_cast<const std::byte*>(cache.values) + offset_bytes,
-                   .table = table};
+                   .rotary_dim = cache.rotary_channels(),
+                   .table = rows.table,
+                   .shift = rows.shift};
   if (cache.type == KvType::kInt8) {
     result.key_scales = cache.key_scales + row;
     result.value_scales = cache.value_scales + row;
@@ -86,7 +88,6 @@ HeadCache CacheOfHead(const KvCacheView& cache, const KvPageTable& table, size_t
       if (cache.key_offsets.turned_pairs != nullptr) {
         result.key_offsets.turned_pairs += head * KeyOffsets::kMaxTurnedPairs;
       }
-      result.rotary_dim = cache.rotary_channels();
     }
   }
   return result;
@@ -147,7 +148,7 @@ void RunTile(const AttentionShape& shape, const KvCacheView& cache, const Attent
   const size_t first_row = task % tasks.num_parts * RowsPerTile(shape);
   const size_t tile_rows = std::min(RowsPerTile(shape), rows.num_rows - first_row);
   attention::AttendTile(QueriesOfHead(shape, rows, head, first_row, tile_rows),
-                        CacheOfHead(cache, rows.table, head), workspace);
+                        CacheOfHead(cache, rows, head), workspace);
 }
 
 void RunSpan(const AttentionShape& shape, const KvCacheView& cache, const AttentionRows& rows,
@@ -158,8 +159,7 @@ void RunSpan(const AttentionShape& shape, const KvCacheView& cache, const Attent
   const size_t begin = std::max(span, queries.BeginPosition(0));
   const size_t end = std::min(span + attention::kSpanTokens, rows.first_position + rows.num_rows);
   float* const partials = tasks.partials + task * SpanFloats(shape, rows);
-  attention::GatherSpan(queries, CacheOfHead(cache, rows.table, head), begin, end, workspace,
-                        partials);
+  attention::GatherSpan(queries, CacheOfHead(cache, rows, head), begin, end, workspace, partials);
   if (tasks.num_parts == 1) attention::CombineSpans(queries, partials);
 }
 

@@ -6,8 +6,9 @@
 // GatherSpan with CombineSpans, and AttendTile, give bitwise the same results, and what a row gets
 // does not depend on which rows are beside it. Therefore, all of them compute in one order:
 // - Positions are divided into spans and these into blocks, which begin at multiples of their
-//   sizes, wherever a window begins. Each span has an online softmax of its own, whose steps are
-//   its blocks, and is merged with the spans before it.
+//   sizes, wherever a window begins. The keys of a block have the same KeyShift and the same page
+//   of offsets: so a block may be divided. Each span has an online softmax of its own, whose steps
+//   are its blocks, and is merged with the spans before it.
 // - A score of floats is (0 + 2) + (1 + 3) of four sums, each of every fourth product in order.
 // - The weights of a block have as many sums as a vector has lanes, one for each position modulo
 //   that number, of which the upper half is added to the lower one until one is left.
@@ -41,17 +42,12 @@ inline constexpr size_t kSpanTokens = 256;
 static_assert(kSpanTokens % kBlockTokens == 0);
 
 // Maximum number of rows that are processed together. Their windows all begin in the first two
-// blocks. A row whose window begins in the second block first adds up weights of 1 for masked
+// pages. A row whose window begins behind the first block first adds up weights of 1 for masked
 // scores; its first score that is not masked, in this span or in the next, sets these sums to 0.
 inline constexpr size_t kMaxRows = kBlockTokens;
 
 constexpr size_t RoundUp(size_t value, size_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
-}
-
-// The block that begins at `position` ends here, or at `end` if that comes first.
-constexpr size_t BlockEnd(size_t position, size_t end) {
-  return std::min(end, (position / kBlockTokens + 1) * kBlockTokens);
 }
 
 // The queries of up to kMaxRows rows that read one key/value head: query i is head
@@ -106,6 +102,17 @@ struct HeadCache {
   KeyOffsets key_offsets;
   size_t rotary_dim = 0;
   KvPageTable table;
+  KeyShift shift;
+
+  // The block that begins at `position` ends here, or at `end` if that comes first.
+  size_t BlockEnd(size_t position, size_t end) const {
+    end = std::min(end, (position / kBlockTokens + 1) * kBlockTokens);
+    if (shift.distance == 0) return end;
+    if (!shift.IsShifted(position)) return std::min(end, shift.first);
+    if (key_offsets.middles == nullptr) return end;
+    const size_t row = (position + shift.distance) % kBlockTokens;
+    return std::min(end, position + kBlockTokens - row);
+  }
 };
 
 // The positions of one block that are attended to.

@@ -14,6 +14,7 @@
 #include "hwy/highway.h"
 #include "ops/attention_span_scores-inl.h"
 #include "ops/attention_span_values-inl.h"
+#include "ops/block_queries-inl.h"
 #include "ops/dot_products-inl.h"
 #include "ops/key_offsets-inl.h"
 #include "ops/value_digits-inl.h"
@@ -30,25 +31,33 @@ void AddOffsetScores(const SpanWorkspace& workspace, const HeadQueries& queries,
   const hn::ScalableTag<float> d;
   constexpr size_t kLanes = hn::MaxLanes(d);
   const size_t head_dim = queries.head_dim;
-  const PageOffsets page(cache.key_offsets, 0, head_dim, cache.rotary_dim, block.page_position);
+  const size_t position = block.page_position + block.begin;
+  const PageOffsets page(cache.key_offsets, 0, head_dim, cache.rotary_dim,
+                         cache.shift.PageOf(position));
+  const size_t first_row = page.Row(position);
+  const float middle_row =
+      PageOffsets::kMiddleRow + static_cast<float>(block.begin) - static_cast<float>(first_row);
+  BlockQueries block_queries(queries, cache, position);
   for (size_t q = 0; q < queries.num_queries(); ++q) {
-    const OffsetScore score(page, queries.Query(q), head_dim, queries.score_scale);
+    const float* const query = block_queries.Query(q);
+    const OffsetScore score(page, query, head_dim, queries.score_scale);
     const auto middle = hn::Set(d, score.middle);
     const auto slope = hn::Set(d, score.slope);
     float* HWY_RESTRICT scores = workspace.scores + q * kBlockTokens;
     for (size_t k = block.begin / kLanes * kLanes; k < block.end; k += kLanes) {
-      const auto row = hn::Iota(d, static_cast<float>(k) - PageOffsets::kMiddleRow);
+      const auto row = hn::Iota(d, static_cast<float>(k) - middle_row);
       const auto added = hn::MulAdd(row, slope, middle);
       hn::Store(hn::Add(hn::Load(d, scores + k), added), d, scores + k);
     }
     for (size_t i = 0; i < page.num_turned; ++i) {
       const TurnedPair& pair = page.turned[i];
-      const TurnedScore turned(page, pair, queries.Query(q), queries.score_scale);
+      const TurnedScore turned(page, pair, query, queries.score_scale);
+      const BlockTurns turns(page, pair, block.begin, block.end, first_row);
       const auto cosine = hn::Set(d, turned.cosine);
       const auto sine = hn::Set(d, turned.sine);
       for (size_t k = block.begin / kLanes * kLanes; k < block.end; k += kLanes) {
-        const auto added = hn::MulAdd(hn::LoadU(d, page.Sines(pair) + k), sine,
-                                      hn::Mul(hn::LoadU(d, page.Cosines(pair) + k), cosine));
+        const auto added = hn::MulAdd(hn::LoadU(d, turns.sines + k), sine,
+                                      hn::Mul(hn::LoadU(d, turns.cosines + k), cosine));
         hn::Store(hn::Add(hn::Load(d, scores + k), added), d, scores + k);
       }
     }
@@ -183,12 +192,15 @@ HWY_INLINE void Scale(const float* HWY_RESTRICT input, float factor, size_t size
   for (; i < size; ++i) output[i] = input[i] * factor;
 }
 
-void PrepareQueries(const HeadQueries& queries, KvType type, const SpanWorkspace& workspace) {
+// For the block that begins at `position`, and those behind it.
+void PrepareQueries(const HeadQueries& queries, const HeadCache& cache, size_t position,
+                    const SpanWorkspace& workspace) {
   const size_t head_dim = queries.head_dim;
   const float scale = queries.score_scale;
+  BlockQueries block_queries(queries, cache, position);
   for (size_t q = 0; q < queries.num_queries(); ++q) {
-    const float* input = queries.Query(q);
-    if (!IsInt8(type)) {
+    const float* input = block_queries.Query(q);
+    if (!IsInt8(cache.type)) {
       float* output = workspace.queries + q * workspace.padded_floats;
       std::fill_n(output + workspace.padded_floats - attention::kPaddingFloats,
                   attention::kPaddingFloats, 0.0f);
@@ -213,7 +225,6 @@ void GatherSpan(const HeadQueries& queries, const HeadCache& cache, size_t begin
   const size_t stride = attention::PartialFloats(queries.head_dim);
   const size_t largest_at = stride - attention::kPaddingFloats;
   const SpanWorkspace workspace(base, num_queries, queries.head_dim);
-  PrepareQueries(queries, cache.type, workspace);
   for (size_t q = 0; q < num_queries; ++q) {
     float* partial = partials + q * stride;
     std::fill(partial, partial + stride, 0.0f);
@@ -223,7 +234,10 @@ void GatherSpan(const HeadQueries& queries, const HeadCache& cache, size_t begin
   // After the last position, the next head is read from the beginning of the window.
   const size_t next_head_row = cache.num_rows + cache.table.Row(queries.BeginPosition(0));
   for (size_t position = begin, next; position < end; position = next) {
-    next = attention::BlockEnd(position, end);
+    next = cache.BlockEnd(position, end);
+    if (position == begin || HaveQueriesChanged(cache, position)) {
+      PrepareQueries(queries, cache, position, workspace);
+    }
     const Block block(cache.table, position, next);
     const size_t next_row = next < last_end ? cache.table.Row(next) : next_head_row;
     ScoreBlock(workspace, queries, cache, block);

@@ -18,6 +18,7 @@
 #include "hwy/highway.h"
 #include "ops/attention_tile_scores-inl.h"
 #include "ops/attention_tile_values-inl.h"
+#include "ops/block_queries-inl.h"
 #include "ops/dot_products-inl.h"
 #include "ops/key_offsets-inl.h"
 #include "ops/kv_elements-inl.h"
@@ -56,9 +57,15 @@ void AddOffsetScores(const TileWorkspace& workspace, const HeadQueries& queries,
                      const HeadCache& cache, const Block& block) {
   const size_t num_lanes = workspace.num_lanes;
   const size_t head_dim = queries.head_dim;
-  const PageOffsets page(cache.key_offsets, 0, head_dim, cache.rotary_dim, block.page_position);
+  const size_t position = block.page_position + block.begin;
+  const PageOffsets page(cache.key_offsets, 0, head_dim, cache.rotary_dim,
+                         cache.shift.PageOf(position));
+  const size_t first_row = page.Row(position);
+  const float middle_row =
+      PageOffsets::kMiddleRow + static_cast<float>(block.begin) - static_cast<float>(first_row);
+  BlockQueries block_queries(queries, cache, position);
   const auto query_of = [&](size_t lane) {
-    return queries.Query(std::min(lane, queries.num_queries() - 1));
+    return block_queries.Query(std::min(lane, queries.num_queries() - 1));
   };
   for (size_t lane = 0; lane < num_lanes; ++lane) {
     const OffsetScore score(page, query_of(lane), head_dim, queries.score_scale);
@@ -67,17 +74,18 @@ void AddOffsetScores(const TileWorkspace& workspace, const HeadQueries& queries,
   }
   AddOffsets(
       workspace, block, [](size_t) { return 1.0f; },
-      [](size_t k) { return static_cast<float>(k) - PageOffsets::kMiddleRow; });
+      [=](size_t k) { return static_cast<float>(k) - middle_row; });
   for (size_t i = 0; i < page.num_turned; ++i) {
     const TurnedPair& pair = page.turned[i];
+    const BlockTurns turns(page, pair, block.begin, block.end, first_row);
     for (size_t lane = 0; lane < num_lanes; ++lane) {
       const TurnedScore score(page, pair, query_of(lane), queries.score_scale);
       workspace.offset_middles[lane] = score.cosine;
       workspace.offset_slopes[lane] = score.sine;
     }
     AddOffsets(
-        workspace, block, [&](size_t k) { return page.Cosines(pair)[k]; },
-        [&](size_t k) { return page.Sines(pair)[k]; });
+        workspace, block, [&](size_t k) { return turns.cosines[k]; },
+        [&](size_t k) { return turns.sines[k]; });
   }
 }
 
@@ -164,16 +172,19 @@ HWY_INLINE void SoftmaxStep(const TileWorkspace& workspace, size_t lane, const B
   hn::Store(rescale, d, workspace.rescales + lane);
 }
 
-// Lanes without a query repeat the last query.
-void PrepareQueries(const HeadQueries& queries, KvType type, const TileWorkspace& workspace) {
+// For the block that begins at `position`, and those behind it. Lanes without a query repeat the
+// last query.
+void PrepareQueries(const HeadQueries& queries, const HeadCache& cache, size_t position,
+                    const TileWorkspace& workspace) {
   const size_t head_dim = queries.head_dim;
   const size_t num_lanes = workspace.num_lanes;
   const float scale = queries.score_scale;
+  BlockQueries block_queries(queries, cache, position);
   for (size_t lane = 0; lane < num_lanes; ++lane) {
     const size_t q = std::min(lane, queries.num_queries() - 1);
-    const float* input = queries.Query(q);
+    const float* input = block_queries.Query(q);
     workspace.end_positions[lane] = static_cast<int32_t>(queries.EndPosition(q));
-    if (!IsInt8(type)) {
+    if (!IsInt8(cache.type)) {
       for (size_t j = 0; j < head_dim; ++j) {
         workspace.queries[j * num_lanes + lane] = input[j] * scale;
       }
@@ -323,11 +334,13 @@ void MergeSpan(const TileWorkspace& workspace, size_t head_dim) {
 void AttendTile(const HeadQueries& queries, const HeadCache& cache, std::byte* base) {
   const size_t head_dim = queries.head_dim;
   TileWorkspace workspace(base, queries.num_queries(), head_dim);
-  PrepareQueries(queries, cache.type, workspace);
   const size_t begin = queries.BeginPosition(0);
   const size_t end = queries.EndPosition(queries.num_queries() - 1);
   for (size_t position = begin, next; position < end; position = next) {
-    next = attention::BlockEnd(position, end);
+    next = cache.BlockEnd(position, end);
+    if (position == begin || HaveQueriesChanged(cache, position)) {
+      PrepareQueries(queries, cache, position, workspace);
+    }
     const bool is_first = position == begin || position % kSpanTokens == 0;
     if (is_first) {
       std::fill_n(workspace.span.weights, workspace.num_lanes, 0.0f);

@@ -8,7 +8,9 @@
 #define CRIA_OPS_KEY_OFFSETS_INL_H_
 #endif
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdlib>
 
 #include "hwy/highway.h"
 #include "ops/kv_cache_view.h"
@@ -18,22 +20,55 @@ namespace cria::ops::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// The offsets of one head's keys on the page of a position: `middle` + (row - kMiddleRow) * `slope`
-// for each row of the page, and the turned pairs.
+// How rope turns the first row of a page.
+struct PageTurn {
+  HWY_NOINLINE PageTurn(const KeyOffsets& offsets, const OffsetPage& page, size_t half) {
+    const size_t entry = static_cast<size_t>(std::abs(page.first_position)) * half;
+    cosines = offsets.cosines + entry;
+    sines = offsets.sines + entry;
+    const bool is_negative = page.first_position < 0;
+    if (page.cosines == nullptr && !is_negative) return;
+    const float sign = is_negative ? -1.0f : 1.0f;
+    for (size_t i = 0; i < half; ++i) {
+      const float cosine = cosines[i];
+      const float sine = sign * sines[i];
+      const float more_cosine = page.cosines == nullptr ? 1.0f : page.cosines[i];
+      const float more_sine = page.sines == nullptr ? 0.0f : page.sines[i];
+      own_cosines[i] = cosine * more_cosine - sine * more_sine;
+      own_sines[i] = cosine * more_sine + sine * more_cosine;
+    }
+    cosines = own_cosines;
+    sines = own_sines;
+  }
+  PageTurn(const PageTurn&) = delete;
+  PageTurn& operator=(const PageTurn&) = delete;
+
+  const float* cosines;
+  const float* sines;
+
+ private:
+  float own_cosines[kMaxHeadDim / 2];
+  float own_sines[kMaxHeadDim / 2];
+};
+
+// The offsets of one head's keys on a page: `middle` + (row - kMiddleRow) * `slope` for each row of
+// the page, and the turned pairs.
 struct PageOffsets {
   PageOffsets(const KeyOffsets& offsets, size_t head, size_t head_dim, size_t rotary_dim,
-              size_t position)
-      : half(rotary_dim / 2), row_turns(offsets.row_turns) {
-    Turn(offsets, offsets.middles + head * head_dim, head_dim, rotary_dim, position, middle);
-    Turn(offsets, offsets.slopes + head * head_dim, head_dim, rotary_dim, position, slope);
+              const OffsetPage& page)
+      : first_position(page.first_position),
+        half(offsets.cosines == nullptr ? 0 : rotary_dim / 2),
+        row_turns(offsets.row_turns) {
+    const PageTurn turn(offsets, page, half);
+    Turn(turn, offsets.middles + head * head_dim, head_dim, middle);
+    Turn(turn, offsets.slopes + head * head_dim, head_dim, slope);
     if (offsets.turned_pairs == nullptr) return;
     const TurnedPair* const pairs = offsets.turned_pairs + head * KeyOffsets::kMaxTurnedPairs;
-    const size_t first_entry = position / kKvPageTokens * kKvPageTokens * half;
     for (; num_turned < KeyOffsets::kMaxTurnedPairs; ++num_turned) {
       const TurnedPair& pair = pairs[num_turned];
       if (pair.index == TurnedPair::kNone) break;
-      const float cosine = offsets.cosines[first_entry + pair.index];
-      const float sine = offsets.sines[first_entry + pair.index];
+      const float cosine = turn.cosines[pair.index];
+      const float sine = turn.sines[pair.index];
       turned[num_turned] = {.index = pair.index,
                             .a = pair.a * cosine - pair.b * sine,
                             .b = pair.a * sine + pair.b * cosine};
@@ -42,10 +77,14 @@ struct PageOffsets {
 
   static constexpr float kMiddleRow = static_cast<float>(kKvPageTokens - 1) / 2;
 
-  // Adds the offset of a position times `factor`, which is 1 or -1, to the key.
-  HWY_NOINLINE void Add(float factor, size_t position, size_t head_dim,
+  // The row of a position that belongs to the page.
+  size_t Row(size_t position) const {
+    return static_cast<size_t>(static_cast<ptrdiff_t>(position) - first_position);
+  }
+
+  // Adds the offset of a row times `factor`, which is 1 or -1, to the key.
+  HWY_NOINLINE void Add(float factor, size_t page_row, size_t head_dim,
                         float* HWY_RESTRICT key) const {
-    const size_t page_row = position % kKvPageTokens;
     const float row = static_cast<float>(page_row) - kMiddleRow;
     for (size_t j = 0; j < head_dim; ++j) key[j] += factor * (middle[j] + row * slope[j]);
     for (size_t i = 0; i < num_turned; ++i) {
@@ -65,26 +104,37 @@ struct PageOffsets {
 
   float middle[kMaxHeadDim];
   float slope[kMaxHeadDim];
+  ptrdiff_t first_position;
   size_t half;
   const float* row_turns;
   size_t num_turned = 0;
   TurnedPair turned[KeyOffsets::kMaxTurnedPairs];  // At the page's first row.
 
  private:
-  // Turns a row of the first page as rope turns keys by the position of the page's first row.
-  static HWY_NOINLINE void Turn(const KeyOffsets& offsets, const float* HWY_RESTRICT row,
-                                size_t head_dim, size_t rotary_dim, size_t position,
-                                float* HWY_RESTRICT turned) {
-    const size_t half = offsets.cosines == nullptr ? 0 : rotary_dim / 2;
-    const size_t first_entry = position / kKvPageTokens * kKvPageTokens * half;
-    const float* HWY_RESTRICT cosines = offsets.cosines + first_entry;
-    const float* HWY_RESTRICT sines = offsets.sines + first_entry;
+  // Turns a row of the first page.
+  HWY_NOINLINE void Turn(const PageTurn& turn, const float* HWY_RESTRICT row, size_t head_dim,
+                         float* HWY_RESTRICT output) const {
+    const float* HWY_RESTRICT cosines = turn.cosines;
+    const float* HWY_RESTRICT sines = turn.sines;
     for (size_t i = 0; i < half; ++i) {
-      turned[i] = row[i] * cosines[i] - row[half + i] * sines[i];
-      turned[half + i] = row[i] * sines[i] + row[half + i] * cosines[i];
+      output[i] = row[i] * cosines[i] - row[half + i] * sines[i];
+      output[half + i] = row[i] * sines[i] + row[half + i] * cosines[i];
     }
-    for (size_t j = 2 * half; j < head_dim; ++j) turned[j] = row[j];
+    for (size_t j = 2 * half; j < head_dim; ++j) output[j] = row[j];
   }
+};
+
+// The turns of a pair at the rows [begin, end) of a block, whose first row is row `first_row` of a
+// page of offsets. The other rows are 0.
+struct BlockTurns {
+  BlockTurns(const PageOffsets& page, const TurnedPair& pair, size_t begin, size_t end,
+             size_t first_row) {
+    std::copy_n(page.Cosines(pair) + first_row, end - begin, cosines + begin);
+    std::copy_n(page.Sines(pair) + first_row, end - begin, sines + begin);
+  }
+
+  float cosines[kKvPageTokens] = {};
+  float sines[kKvPageTokens] = {};
 };
 
 // What one query's scores of all keys of a page lack: `middle` + (row - kMiddleRow) * `slope`.

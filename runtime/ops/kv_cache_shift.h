@@ -14,14 +14,17 @@ struct KvRowMove {
   // The first row's position after the move. The rows are in one page before and after it.
   size_t position = 0;
   size_t distance = 0;  // The rows' new positions are less by this.
+  // The shift of the sequence before and after the move, if it is that of these rows.
+  KeyShift old_shift = {};
+  KeyShift new_shift = {};
 };
 
 // Copies the keys and values of one layer's rows to other rows, or to themselves. `cosines` and
-// `sines` are the rope table's row of the distance, [half of the channels that are rotated]: keys,
-// which rope rotated by their position, are rotated back by it. Null: they are not rotated, because
-// the distance is 0 or the layer has no rope. head_dim is at most kMaxHeadDim.
+// `sines` are rope's turn, [half of the channels that are rotated], by which the keys are turned
+// back: that of the distance, if the shifts are the same. Null: they are not turned. head_dim is at
+// most kMaxHeadDim.
 //
-// Values do not change. A key that is rotated is rounded again to the cache's type; for int8, each
+// Values do not change. A key that is turned is rounded again to the cache's type; for int8, each
 // rounding adds an error of up to half a step of its new scale.
 void MoveRows(const KvCacheView& cache, const KvRowMove& move, const float* cosines,
               const float* sines);

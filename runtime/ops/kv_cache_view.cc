@@ -16,7 +16,7 @@ HWY_BEFORE_NAMESPACE();
 namespace cria::ops::HWY_NAMESPACE {
 
 void StoreKeyValue(const KvCacheView& cache, size_t first_row, size_t position, const float* keys,
-                   const float* values) {
+                   const float* values, const KeyShift& shift) {
   WithKvElement(cache.type, [&]<typename T>() HWY_ATTR {
     [[maybe_unused]] float difference[kMaxHeadDim];
     [[maybe_unused]] const KeyOffsets& offsets = cache.key_offsets;
@@ -27,9 +27,10 @@ void StoreKeyValue(const KvCacheView& cache, size_t first_row, size_t position, 
       const float* key = keys + input;
       if constexpr (std::is_same_v<T, int8_t>) {
         if (offsets.middles != nullptr) {
-          const PageOffsets page(offsets, head, cache.head_dim, cache.rotary_channels(), position);
+          const PageOffsets page(offsets, head, cache.head_dim, cache.rotary_channels(),
+                                 shift.PageOf(position));
           std::memcpy(difference, key, cache.head_dim * sizeof(float));
-          page.Add(-1.0f, position, cache.head_dim, difference);
+          page.Add(-1.0f, page.Row(position), cache.head_dim, difference);
           key = difference;
         }
       }
@@ -80,8 +81,8 @@ namespace ops {
 HWY_EXPORT(StoreKeyValue);
 
 void StoreKeyValue(const KvCacheView& cache, size_t row, size_t position, const float* keys,
-                   const float* values) {
-  HWY_DYNAMIC_DISPATCH(StoreKeyValue)(cache, row, position, keys, values);
+                   const float* values, const KeyShift& shift) {
+  HWY_DYNAMIC_DISPATCH(StoreKeyValue)(cache, row, position, keys, values, shift);
 }
 
 }  // namespace ops

@@ -40,6 +40,38 @@ struct KvPageTable {
   }
 };
 
+// The page of rows with the same offsets to which a key belongs (KeyOffsets), where rope has turned
+// it: `first_position` is that of the page's first row. It may be negative, down to
+// -kKvPageTokens. Cosines and sines are those of a further turn; null: there is none.
+struct OffsetPage {
+  ptrdiff_t first_position = 0;
+  const float* cosines = nullptr;
+  const float* sines = nullptr;
+};
+
+// Tokens of a sequence were dropped before position `first`, and later keys were left as they are:
+// rope has turned the keys from `first` on as those of positions that are `distance` more. Scores
+// depend on differences of positions alone. So queries are turned by as much more, too, and turned
+// back for the keys before `first`. No key is rounded again.
+struct KeyShift {
+  size_t first = 0;
+  size_t distance = 0;  // 0: all keys are those of their positions.
+  // Rope's turn by the distance, [half of the channels that are rotated].
+  const float* cosines = nullptr;
+  const float* sines = nullptr;
+
+  bool IsShifted(size_t position) const { return distance != 0 && position >= first; }
+  OffsetPage PageOf(size_t position) const {
+    if (!IsShifted(position)) {
+      return {.first_position = static_cast<ptrdiff_t>(position / kKvPageTokens * kKvPageTokens)};
+    }
+    const size_t row = (position + distance) % kKvPageTokens;
+    return {.first_position = static_cast<ptrdiff_t>(position) - static_cast<ptrdiff_t>(row),
+            .cosines = cosines,
+            .sines = sines};
+  }
+};
+
 // A part of the offsets of a head's keys that turns too fast for a line: in channels `index` and
 // `index` + half of those that rope rotates, the bias (a, b), as rope turns it.
 struct TurnedPair {
@@ -94,9 +126,9 @@ struct KvCacheView {
 };
 
 // Stores the keys and values of one position, each [num_key_value_heads][head_dim], in `row` of
-// each head.
+// each head. `shift` is that of the position's sequence, by which the keys were turned, too.
 void StoreKeyValue(const KvCacheView& cache, size_t row, size_t position, const float* keys,
-                   const float* values);
+                   const float* values, const KeyShift& shift = {});
 
 }  // namespace ops
 }  // namespace cria

@@ -110,12 +110,21 @@ HWY_INLINE float StoreSpreadRow(const float* HWY_RESTRICT input, size_t size,
   }
 }
 
-// Restores the key that StoreSpreadRow stored in int8.
-inline void LoadSpreadRow(const int8_t* HWY_RESTRICT input, float scale, size_t size,
-                          float* HWY_RESTRICT output) {
-  scale *= HadamardFactor(size);
-  for (size_t j = 0; j < size; ++j) output[j] = scale * static_cast<float>(input[j]);
-  HadamardSums(output, size);
+// Restores the key that StoreSpreadRow stored; only int8 has a scale.
+template <typename T>
+HWY_INLINE void LoadSpreadRow(const T* HWY_RESTRICT input, float scale, size_t size,
+                              float* HWY_RESTRICT output) {
+  if constexpr (sizeof(T) == 1) {
+    scale *= HadamardFactor(size);
+    for (size_t j = 0; j < size; ++j) output[j] = scale * static_cast<float>(input[j]);
+    HadamardSums(output, size);
+  } else {
+    const hn::ScalableTag<float> d;
+    const size_t lanes = hn::Lanes(d);
+    size_t j = 0;
+    for (; j + lanes <= size; j += lanes) hn::StoreU(LoadFloats(d, input + j), d, output + j);
+    if (j < size) hn::StoreN(LoadFloatsN(d, input + j, size - j), d, output + j, size - j);
+  }
 }
 
 }  // namespace cria::ops::HWY_NAMESPACE

@@ -12,4 +12,7 @@ namespace cria::ops {
 void ApplyRope(float* heads, size_t num_heads, size_t head_dim, size_t rotary_dim,
                const float* cosines, const float* sines);
 
+// ApplyRope of one head with the negative angles: turns a query or a key to an earlier position.
+void TurnBack(float* head, size_t rotary_dim, const float* cosines, const float* sines);
+
 }  // namespace cria::ops

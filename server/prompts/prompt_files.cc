@@ -134,7 +134,7 @@ Status PromptFiles::ReadFile(const PromptIndex::Found& found, std::span<const in
                         ReadSessionMetadata(file, head, SessionContent::kText, engine_));
   // The file that was listed may have been replaced.
   if (!WhyReadAgain(metadata.head, engine_).empty() || metadata.tokens.size() != found.num_tokens ||
-      metadata.head.num_cached_tokens != found.num_tokens ||
+      metadata.head.num_cached_tokens != found.num_tokens || metadata.shift != SequenceShift() ||
       !std::ranges::equal(metadata.tokens.first(tokens.size()), tokens)) {
     return FailRefused("it is of another text or model than before");
   }

@@ -1,5 +1,5 @@
 // Random requests, against a model that knows nothing of pages: a list of tokens for each sequence,
-// and how far each was turned.
+// and the position as of which the key of each is turned.
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ namespace {
 
 struct Row {
   uint64_t token = 0;  // 0: there is none.
-  uint64_t turned_back = 0;
+  int64_t turned_as = 0;
   bool operator==(const Row&) const = default;
 };
 
@@ -50,6 +50,7 @@ class RandomRequests {
     size_t copies_of_shared = 0;
     size_t pages_given_back = 0;  // By windows.
     size_t rows_missing = 0;      // Requests that need rows that were given back.
+    size_t keys_turned = 0;       // By drops behind other tokens than before.
   };
   const Counts& counts() const { return counts_; }
 
@@ -62,6 +63,13 @@ class RandomRequests {
     // Truncating to this or more cannot fail.
     size_t rewindable = 0;
   };
+
+  int64_t TurnedAs(SequenceId id, size_t position) const {
+    return static_cast<int64_t>(position) + pages_->shift(id).DistanceAt(position);
+  }
+  Row NewRow(SequenceId id, size_t position) {
+    return {.token = ++last_token_, .turned_as = TurnedAs(id, position)};
+  }
 
   size_t Below(size_t end) { return std::uniform_int_distribution<size_t>(0, end - 1)(random_); }
   // A number up to `largest`, often at a page's end.
@@ -164,7 +172,7 @@ class RandomRequests {
     if (!Expect(done, is_promised)) return;
     CarryOut(id);
     sequence.rows.resize(tokens);
-    for (size_t i = size; i < tokens; ++i) sequence.rows[i] = {.token = ++last_token_};
+    for (size_t i = size; i < tokens; ++i) sequence.rows[i] = NewRow(id, i);
     if (tokens > size) sequence.rewindable = size;
     for (size_t group = 0; group < caches_.size(); ++group) {
       counts_.pages_given_back += (pages_->group(group).first_row(id) - first_rows[group]) / kPage;
@@ -183,7 +191,9 @@ class RandomRequests {
     const bool is_promised = tokens <= sequence.reserved || pages_->group(0).window_tokens() != 0;
     if (!Expect(pages_->Restore(id, tokens), is_promised)) return;
     EXPECT_TRUE(pages_->moves().empty());
-    for (size_t i = 0; i < tokens; ++i) sequence.rows.push_back({.token = ++last_token_});
+    // What is restored may have been shifted.
+    if (tokens > 3 && Below(2) == 0) pages_->set_shift(id, {.first = 3, .distance = 1000});
+    for (size_t i = 0; i < tokens; ++i) sequence.rows.push_back(NewRow(id, i));
     sequence.rewindable = tokens;
     for (size_t group = 0; group < caches_.size(); ++group) {
       EXPECT_EQ(pages_->group(group).first_row(id), WindowBegin(group, tokens));
@@ -246,7 +256,11 @@ class RandomRequests {
     CarryOut(id);
     const auto begin = sequence.rows.begin() + static_cast<ptrdiff_t>(first);
     const auto end = sequence.rows.erase(begin, begin + static_cast<ptrdiff_t>(count));
-    std::for_each(end, sequence.rows.end(), [&](Row& row) { row.turned_back += count; });
+    for (auto row = end; row != sequence.rows.end(); ++row) {
+      const auto position = static_cast<size_t>(row - sequence.rows.begin());
+      counts_.keys_turned += row->turned_as == TurnedAs(id, position) ? 0 : 1;
+      row->turned_as = TurnedAs(id, position);
+    }
     if (count != 0) sequence.rewindable = has_windows_ ? sequence.rows.size() : 0;
   }
 
@@ -291,7 +305,7 @@ class RandomRequests {
       for (uint32_t i = 0; i < move.num_rows; ++i) {
         Row row = cache[move.source_page * kPage + move.source_row() + i];
         EXPECT_NE(row.token, 0u);
-        row.turned_back += move.distance;
+        row.turned_as -= move.turn();
         cache[move.target_page * kPage + move.target_row() + i] = row;
       }
     }
@@ -315,6 +329,7 @@ class RandomRequests {
       for (size_t i = group.first_row(id); i < num_tokens; ++i) {
         ASSERT_EQ(caches_[index][table.Row(i)], sequence.rows[i])
             << "group " << index << ", sequence " << id << ", token " << i;
+        ASSERT_EQ(sequence.rows[i].turned_as, TurnedAs(id, i)) << id << ", token " << i;
       }
       for (const uint32_t page : TableOf(pages_, id, index)) ++holders[page];
     }
@@ -344,6 +359,7 @@ RandomRequests::Counts& operator+=(RandomRequests::Counts& sum,
   sum.copies_of_shared += other.copies_of_shared;
   sum.pages_given_back += other.pages_given_back;
   sum.rows_missing += other.rows_missing;
+  sum.keys_turned += other.keys_turned;
   return sum;
 }
 
@@ -366,6 +382,7 @@ TEST(KvPagesRandomTest, RandomRequestsDoWhatAListOfTokensDoes) {
   EXPECT_GT(sum.copies_of_shared, 200u);
   EXPECT_EQ(sum.pages_given_back, 0u);
   EXPECT_EQ(sum.rows_missing, 0u);
+  EXPECT_GT(sum.keys_turned, 1'000u);
 }
 
 TEST(KvPagesRandomTest, WindowedLayersKeepTheRowsOfTheirWindows) {
@@ -390,6 +407,7 @@ TEST(KvPagesRandomTest, WindowedLayersKeepTheRowsOfTheirWindows) {
   EXPECT_GT(sum.copies_of_shared, 200u);
   EXPECT_GT(sum.pages_given_back, 1'000u);
   EXPECT_GT(sum.rows_missing, 1'000u);
+  EXPECT_GT(sum.keys_turned, 1'000u);
 }
 
 }  // namespace

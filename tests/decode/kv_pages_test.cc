@@ -162,9 +162,9 @@ TEST(KvPagesTest, SharedPagesThatMayBeDroppedHaveCopiesSetAside) {
   EXPECT_EQ(pages->num_free(), 0u);
   // None of these needs a free page.
   EXPECT_THAT(MovesOf(pages, pages->Drop(a, 2 * kPage + 5, 20)),
-              ElementsAre(PageMove{2, 3, 128, 5, 0}, PageMove{2, 3, 133, 39, 20}));
+              ElementsAre(PageMove{2, 3, 128, 5, 0}, PageMove{2, 3, 133, 39, 20, 0, 0, 20}));
   EXPECT_THAT(MovesOf(pages, pages->Drop(b, kPage, kPage)),
-              ElementsAre(PageMove{2, 2, 64, 64, 64}));
+              ElementsAre(PageMove{2, 2, 64, 64, 64, 0, 0, 64}));
   EXPECT_THAT(MovesOf(pages, pages->Extend(a, 4 * kPage)), IsEmpty());
   EXPECT_THAT(MovesOf(pages, pages->Extend(b, 4 * kPage)), IsEmpty());
   EXPECT_THAT(MovesOf(pages, pages->Extend(c, 4 * kPage)), IsEmpty());
@@ -182,7 +182,7 @@ TEST(KvPagesTest, KeptPagesThatAreDroppedNeedFreePages) {
   EXPECT_EQ(pages->num_free(), 1u);
   // Only the last one of the shared pages is still needed: a copy of it.
   EXPECT_THAT(MovesOf(pages, pages->Drop(b, 0, 3 * kPage)),
-              ElementsAre(PageMove{3, 4, 0, 64, 192}));
+              ElementsAre(PageMove{3, 4, 0, 64, 192, 0, 0, 192}));
   EXPECT_THAT(TableOf(pages, b), ElementsAre(4));
   EXPECT_THAT(TableOf(pages, a), ElementsAre(0, 1, 2, 3));
   EXPECT_EQ(pages->num_free(), 0u);
@@ -191,14 +191,16 @@ TEST(KvPagesTest, KeptPagesThatAreDroppedNeedFreePages) {
 TEST(KvPagesTest, WholePagesThatAreDroppedAreUnlinked) {
   TestKvPages pages({.num_pages = 6, .num_sequences = 1, .sequence_tokens = 6 * kPage});
   const SequenceId sequence = OpenWith(pages, 5 * kPage + 9);
-  // The rest of the first page comes from the third, and later pages only turn their keys.
-  EXPECT_THAT(MovesOf(pages, pages->Drop(sequence, 4, 2 * kPage)),
-              ElementsAre(PageMove{2, 0, 4, 60, 128}, PageMove{3, 3, 64, 64, 128},
-                          PageMove{4, 4, 128, 64, 128}, PageMove{5, 5, 192, 9, 128}));
+  // The rest of the first page comes from the third, and later pages stay where they are.
+  EXPECT_THAT(
+      MovesOf(pages, pages->Drop(sequence, 4, 2 * kPage)),
+      ElementsAre(PageMove{2, 0, 4, 60, 128, 0, 0, 128}, PageMove{3, 3, 64, 64, 128, 0, 0, 128},
+                  PageMove{4, 4, 128, 64, 128, 0, 0, 128}, PageMove{5, 5, 192, 9, 128, 0, 0, 128}));
   EXPECT_THAT(TableOf(pages, sequence), ElementsAre(0, 3, 4, 5));
-  EXPECT_THAT(MovesOf(pages, pages->Drop(sequence, 0, kPage)),
-              ElementsAre(PageMove{3, 3, 0, 64, 64}, PageMove{4, 4, 64, 64, 64},
-                          PageMove{5, 5, 128, 9, 64}));
+  EXPECT_THAT(
+      MovesOf(pages, pages->Drop(sequence, 0, kPage)),
+      ElementsAre(PageMove{3, 3, 0, 64, 64, 0, 128, 192}, PageMove{4, 4, 64, 64, 64, 0, 128, 192},
+                  PageMove{5, 5, 128, 9, 64, 0, 128, 192}));
   EXPECT_THAT(TableOf(pages, sequence), ElementsAre(3, 4, 5));
   EXPECT_EQ(pages->num_tokens(sequence), 2 * kPage + 9);
 }
@@ -208,8 +210,8 @@ TEST(KvPagesTest, OtherDropsMoveRows) {
   const SequenceId sequence = OpenWith(pages, 3 * kPage);
   // Page 1 is given back, and the rows of page 2 move on their page.
   EXPECT_THAT(MovesOf(pages, pages->Drop(sequence, 4, 70)),
-              ElementsAre(PageMove{1, 0, 4, 54, 70}, PageMove{2, 0, 58, 6, 70},
-                          PageMove{2, 2, 64, 58, 70}));
+              ElementsAre(PageMove{1, 0, 4, 54, 70, 0, 0, 70}, PageMove{2, 0, 58, 6, 70, 0, 0, 70},
+                          PageMove{2, 2, 64, 58, 70, 0, 0, 70}));
   EXPECT_THAT(TableOf(pages, sequence), ElementsAre(0, 2));
   EXPECT_EQ(pages->num_tokens(sequence), 3 * kPage - 70);
   EXPECT_THAT(MovesOf(pages, pages->Drop(sequence, 100, 22)), IsEmpty());
@@ -217,6 +219,59 @@ TEST(KvPagesTest, OtherDropsMoveRows) {
   EXPECT_EQ(pages->num_tokens(sequence), 100u);
   EXPECT_THAT(MovesOf(pages, pages->Drop(sequence, 0, 100)), IsEmpty());
   EXPECT_EQ(pages->num_free(), 4u - 3) << "still reserved";
+}
+
+// The turns of the moves of a drop, by the position of the first row of each.
+std::vector<std::pair<uint32_t, int64_t>> TurnsOf(const TestKvPages& pages, const Status& done) {
+  std::vector<std::pair<uint32_t, int64_t>> turns;
+  for (const PageMove& move : MovesOf(pages, done)) {
+    if (move.turn() != 0) turns.emplace_back(move.position, move.turn());
+  }
+  return turns;
+}
+
+TEST(KvPagesTest, DropsBehindTheSameTokensTurnNoKey) {
+  TestKvPages pages({.num_pages = 5, .num_sequences = 2, .sequence_tokens = 4 * kPage});
+  const SequenceId sequence = OpenWith(pages, 3 * kPage), other = Open(pages);
+  EXPECT_EQ(pages->shift(sequence), SequenceShift());
+  for (uint32_t distance = 20; distance <= 60; distance += 20) {
+    EXPECT_THAT(TurnsOf(pages, pages->Drop(sequence, 7, 20)), IsEmpty());
+    EXPECT_EQ(pages->shift(sequence), (SequenceShift{.first = 7, .distance = distance}));
+  }
+  // Tokens that are added go on where the others are.
+  ASSERT_TRUE(pages->Extend(sequence, 150));
+  EXPECT_EQ(pages->shift(sequence).distance, 60u);
+  ASSERT_TRUE(pages->Share(sequence, other, 8));
+  EXPECT_EQ(pages->shift(other), pages->shift(sequence));
+  ASSERT_TRUE(pages->Truncate(other, 7));
+  EXPECT_EQ(pages->shift(other), SequenceShift());
+  ASSERT_TRUE(pages->Truncate(other, 0));
+  ASSERT_TRUE(pages->Share(sequence, other, 7));
+  EXPECT_EQ(pages->shift(other), SequenceShift());
+  pages->Close(sequence);
+  EXPECT_EQ(pages->shift(Open(pages)), SequenceShift());
+}
+
+TEST(KvPagesTest, DropsBehindOtherTokensTurnKeys) {
+  TestKvPages pages({.num_pages = 4, .num_sequences = 1, .sequence_tokens = 4 * kPage});
+  const SequenceId sequence = OpenWith(pages, 3 * kPage);
+  ASSERT_TRUE(pages->Drop(sequence, 40, 20));
+  // Behind more tokens: what follows is turned by this distance.
+  EXPECT_THAT(TurnsOf(pages, pages->Drop(sequence, 70, 5)),
+              ElementsAre(std::pair(70u, 5), std::pair(123u, 5), std::pair(128u, 5)));
+  EXPECT_EQ(pages->shift(sequence), (SequenceShift{.first = 40, .distance = 20}));
+  // Behind fewer tokens: those that were not shifted yet, and stay, take the turn of the others.
+  EXPECT_THAT(TurnsOf(pages, pages->Drop(sequence, 10, 6)), ElementsAre(std::pair(10u, -20)));
+  EXPECT_EQ(pages->shift(sequence), (SequenceShift{.first = 10, .distance = 26}));
+  EXPECT_THAT(TurnsOf(pages, pages->Drop(sequence, 0, 30)), IsEmpty());
+  EXPECT_EQ(pages->shift(sequence), (SequenceShift{.first = 0, .distance = 56}));
+}
+
+TEST(SequenceShiftTest, DistancesAreBounded) {
+  SequenceShift shift = {.first = 9, .distance = SequenceShift::kMaxDistance - 10};
+  EXPECT_EQ(shift.Dropped(9, 10).distance, SequenceShift::kMaxDistance);
+  EXPECT_EQ(shift.Dropped(9, 11), shift);
+  EXPECT_EQ(shift.Dropped(5, 11), (SequenceShift{.first = 5, .distance = shift.distance}));
 }
 
 }  // namespace

@@ -99,6 +99,29 @@ TEST_F(SessionFileTest, AContradictionBehindRightChecksumsIsRefused) {
   ExpectRefused(*engine, changed(&Head::content, 0), ErrorCode::kInvalidFile);
   ExpectRefused(*engine, changed(&Head::content, 2), ErrorCode::kInvalidFile);
 
+  // A shift of keys, which stands behind the lengths of the messages.
+  ASSERT_TRUE(Turn(engine->session()).Drop(3, 10));
+  Save(*engine);
+  const SessionBytes shifted(support::ReadFile(path_));
+  ASSERT_EQ(shifted.head.kv_state_version, kShiftedKvStateVersion);
+  const size_t shift_at =
+      sizeof(FilePreamble) + sizeof(Head) + shifted.head.num_blocks * sizeof(uint64_t) +
+      shifted.head.num_tokens * sizeof(int32_t) + shifted.head.num_messages * sizeof(MessageBytes);
+  const auto with_shift = [&](const SequenceShift& shift) {
+    SessionBytes file = shifted;
+    std::memcpy(file.all.data() + shift_at, &shift, sizeof shift);
+    return file.Crafted();
+  };
+  EXPECT_EQ(with_shift({.first = 3, .distance = 10}), shifted.all);
+  for (const SequenceShift& shift :
+       {SequenceShift{.first = 3, .distance = 0}, SequenceShift{.first = 60, .distance = 10},
+        SequenceShift{.first = 3, .distance = SequenceShift::kMaxDistance + 1}}) {
+    ExpectRefused(*engine, with_shift(shift), ErrorCode::kInvalidFile);
+  }
+  SessionBytes without_shift = shifted;
+  without_shift.head.kv_state_version = kKvStateVersion;
+  ExpectRefused(*engine, without_shift.Crafted(), ErrorCode::kInvalidFile);
+
   SessionBytes file = saved;
   file.head.begin_time = std::numeric_limits<int64_t>::max();
   ExpectRefused(*engine, file.Crafted(), ErrorCode::kInvalidFile);
@@ -280,7 +303,7 @@ TEST_F(OtherKvState, TypeMeansThatMessagesAreReadAgain) {
 TEST_F(OtherKvState, VersionMeansThatMessagesAreReadAgain) {
   const auto engine = Model().Load(KvType::kF16, 100);
   SessionBytes file(SavedBytes(*engine, 20));
-  file.head.kv_state_version = kKvStateVersion + 1;
+  file.head.kv_state_version = kShiftedKvStateVersion + 1;
   support::WriteFile(path_, file.Crafted());
   ExpectMessagesAlone(*engine, "another version of Cria has written its KV cache");
   file.head.kv_state_version = kKvStateVersion;

@@ -157,7 +157,8 @@ TEST(RopeTableTest, HoldsCosinesAndSinesOfEveryAngle) {
   // One more element, which must not change.
   std::vector<float> cosines(kPositions * pairs + 1, 7.0f);
   std::vector<float> sines(kPositions * pairs + 1, 7.0f);
-  FillRopeTable(config, config.layer_kinds[0], kPositions, cosines.data(), sines.data());
+  FillRopeTable(RopeInverseFrequencies(config, config.layer_kinds[0], kPositions), kPositions,
+                cosines.data(), sines.data());
   for (size_t position = 0; position < kPositions; ++position) {
     for (size_t i = 0; i < pairs; ++i) {
       const double plain = std::pow(500000.0, -2.0 * static_cast<double>(i) / 64);
@@ -197,7 +198,8 @@ TEST(RopeTableTest, LatePositionsStayExact) {
   constexpr size_t kPositions = 131072;
   std::vector<float> cosines(kPositions * 2);
   std::vector<float> sines(kPositions * 2);
-  FillRopeTable(config, config.layer_kinds[0], kPositions, cosines.data(), sines.data());
+  FillRopeTable(RopeInverseFrequencies(config, config.layer_kinds[0], kPositions), kPositions,
+                cosines.data(), sines.data());
   EXPECT_NEAR(cosines[131071 * 2], std::cos(131071.0), 1e-7);
   EXPECT_NEAR(sines[131071 * 2 + 1], std::sin(1310.71), 1e-7);
 }

@@ -32,6 +32,7 @@ struct Case {
   size_t first_position = 0;
   size_t num_rows = 1;
   float query_deviation = 1.0f;
+  KeyShift shift = {};
 
   size_t row_floats() const { return shape.num_attention_heads * shape.head_dim; }
   size_t num_tokens() const { return first_position + num_rows; }
@@ -98,6 +99,7 @@ inline std::vector<float> RunRows(const Case& c, const KvCacheView& cache, const
                 queries.begin() + static_cast<ptrdiff_t>(r * stride));
   }
   const AttentionRows rows = {.table = table,
+                              .shift = c.shift,
                               .first_position = c.first_position + begin,
                               .num_rows = num_rows,
                               .queries = queries.data(),

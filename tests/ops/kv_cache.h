@@ -67,8 +67,9 @@ class TestKvCache {
     view_.rotary_dim = rotary_dim;
   }
 
-  void Store(size_t token, const float* keys, const float* values) const {
-    StoreKeyValue(view_, table_.Row(token), token, keys, values);
+  void Store(size_t token, const float* keys, const float* values,
+             const KeyShift& shift = {}) const {
+    StoreKeyValue(view_, table_.Row(token), token, keys, values, shift);
   }
   // The row of a position among the rows of all heads.
   size_t Row(size_t head, size_t token) const {
