@@ -7,6 +7,11 @@
 #include "jinja/text.h"
 
 namespace cria::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+}  // namespace
 
 // Enough for every text of this length, except for objects with thousands of fields.
 jinja::Limits JsonDocument::LimitsFor(std::string_view text) {
@@ -36,7 +41,6 @@ std::string JsonDocument::String(const jinja::Value& value) {
 // The values of a document are not nested deeply.
 nlohmann::ordered_json JsonOfValue(JsonDocument& document, const jinja::Value& value) {
   using jinja::Kind;
-  using Json = nlohmann::ordered_json;
   switch (value.kind) {
     case Kind::kBool:
       return value.boolean;
