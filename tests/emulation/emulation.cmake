@@ -15,7 +15,7 @@ if(CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64")
   set(emulated_cores cortex-a76 cortex-a53 cortex-a72 max)
   set(emulated_cores_of_boards cortex-a53 cortex-a72)
   set(emulated_on_first
-      "^(budget_zero_allocation_test|c_api_|cli_cria_test|converter_calibrate_numeric_tests|core_|decode_|emulation_|golden_|llm_engine_drafts_test|model_|ops_|platforms_posix_|xnn_)")
+      "^(budget_zero_allocation_test|c_api_|cli_cria_test|converter_calibrate_numeric_tests|core_|decode_(tests|decoder_test|families_test)|emulation_|golden_|llm_engine_drafts_test|model_|ops_|platforms_posix_|xnn_)")
 else()
   # Raspberry Pi 2.
   set(emulated_cores cortex-a7)
@@ -62,6 +62,7 @@ set(not_emulated
   "core_tests|Utf8Test.EveryCodePoint|it takes most of a minute there, and UTF-8 is the same on every processor"
   "decode_contract_test|DecoderWindows.DropsAreThoseOfAllPages|it reads thousands of tokens, and pages are dropped alike on every processor"
   "decode_families_test|*.ThreadsChangeNoBit/*:*.ChunksAgreeWithOnePass/*:*.F32IsTheReference/*:*.TheReferenceComputesItToo/*|they take minutes there, and comparing with transformers and quantized models sees the same kernels"
+  "golden_tests|DemoModel.SmallerKeysAndValuesCostLittle|it takes minutes there, and ops_tests compare attention over each type with the naive way"
   "golden_stories260k_test|*.QuantizedGgufCostsWhatItsQuantizationCosts:*.ShardedBf16IsTheSameModel|what the converter reads is the same on every processor"
   "grammar_tests|PatternPcre2Test.*:PatternTest.LargePatternsAreRead:ExpressionsReferenceTest.DerivativesMatch*|they compare thousands of patterns, whose automata are the same on every processor"
   "llm_engine_memory_test|*EngineAddressSpace*|the emulator keeps no limit of the address space"
