@@ -104,7 +104,7 @@ class KvPages final : public SequenceStore {
   Status Drop(SequenceId sequence, size_t first, size_t count) override;
   // How the keys of the sequence were left by dropped tokens.
   const SequenceShift& shift(SequenceId sequence) const { return sequences_[sequence].shift; }
-  // Of a restored sequence: that of the sequence whose rows were stored.
+  // Says what shift the rows have that were stored and are now those of a restored sequence.
   void set_shift(SequenceId sequence, const SequenceShift& shift) {
     sequences_[sequence].shift = shift;
   }

@@ -17,7 +17,7 @@ namespace cria {
 
 // Says how the bytes of a KvState are laid out and computed. It changes if either does.
 inline constexpr uint32_t kKvStateVersion = 2;
-// That of a state whose keys have a SequenceShift, which stands beside it.
+// The version of a state whose keys have a SequenceShift, which stands beside it.
 inline constexpr uint32_t kShiftedKvStateVersion = 3;
 
 // The keys and values of the first tokens of a sequence, as far as later tokens need them: a layer

@@ -33,7 +33,7 @@ class RopeTurns {
 
  private:
   const RopeTables& ropes_;
-  const size_t turn_floats_;  // Of one sequence.
+  const size_t turn_floats_;  // The numbers of one sequence.
   const std::span<SequenceShift> shifts_;
   float* const turns_;
 };

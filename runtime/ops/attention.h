@@ -27,7 +27,7 @@ struct AttentionShape {
 // Rows at consecutive positions of one sequence, and their results.
 struct AttentionRows {
   KvPageTable table;  // The sequence's pages, up to the last row's position at least.
-  KeyShift shift;     // Of the sequence, by which the queries were turned, too.
+  KeyShift shift;     // The sequence has it, and the queries were turned by it, too.
   size_t first_position = 0;
   size_t num_rows = 0;
   const float* queries = nullptr;  // Row r at r * query_stride: [num_attention_heads][head_dim].

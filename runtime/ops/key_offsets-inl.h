@@ -34,11 +34,11 @@ struct PageTurn {
       const float sine = sign * sines[i];
       const float more_cosine = page.cosines == nullptr ? 1.0f : page.cosines[i];
       const float more_sine = page.sines == nullptr ? 0.0f : page.sines[i];
-      own_cosines[i] = cosine * more_cosine - sine * more_sine;
-      own_sines[i] = cosine * more_sine + sine * more_cosine;
+      own_cosines_[i] = cosine * more_cosine - sine * more_sine;
+      own_sines_[i] = cosine * more_sine + sine * more_cosine;
     }
-    cosines = own_cosines;
-    sines = own_sines;
+    cosines = own_cosines_;
+    sines = own_sines_;
   }
   PageTurn(const PageTurn&) = delete;
   PageTurn& operator=(const PageTurn&) = delete;
@@ -47,8 +47,8 @@ struct PageTurn {
   const float* sines;
 
  private:
-  float own_cosines[kMaxHeadDim / 2];
-  float own_sines[kMaxHeadDim / 2];
+  float own_cosines_[kMaxHeadDim / 2];
+  float own_sines_[kMaxHeadDim / 2];
 };
 
 // The offsets of one head's keys on a page: `middle` + (row - kMiddleRow) * `slope` for each row of
