@@ -31,12 +31,12 @@ namespace {
 
 constexpr size_t kContext = 256;
 constexpr size_t kShifts = 20;
-// The most that int8 may cost to be the default of the programs.
+// The most, as a divergence, that int8 may cost to be the default of the programs.
 constexpr double kMaxNats = 0.005;
 
 struct Text {
   std::string text;
-  size_t num_measured;  // Tokens whose likelihood is measured.
+  size_t num_measured;  // Tokens behind which predictions are compared.
 };
 
 // A model that reads a text in chunks, and forgets tokens behind the first whenever the context is
