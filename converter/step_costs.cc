@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "converter/calibrate/calibration_text.h"
+#include "converter/calibrate/input_moments.h"
 #include "converter/calibrate/kept_predictions.h"
 #include "converter/calibrate/layer_blocks.h"
 #include "converter/calibrate/rotation.h"
@@ -56,8 +57,10 @@ Sizes SizesOf(const ModelConfig& config) {
       const double per_token = WeightsPerToken(config, spec);
       sizes.weights += weights;
       sizes.weights_per_token += per_token;
-      sizes.moments += per_token / weights * inputs * inputs * static_cast<double>(spec.num_parts);
-      sizes.solving += weights * inputs;
+      const double inputs_of_part = std::min(inputs, double{kMaxPartInputs});
+      sizes.moments +=
+          per_token / weights * inputs * inputs_of_part * static_cast<double>(spec.num_parts);
+      sizes.solving += weights * inputs_of_part;
       ++sizes.num_matrices;
     }
   }

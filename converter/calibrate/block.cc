@@ -4,6 +4,7 @@
 #include <span>
 
 #include "converter/calibrate/linear_algebra.h"
+#include "converter/calibrate/tile_size.h"
 #include "converter/write/hadamard.h"
 #include "core/format.h"
 #include "core/numeric.h"
@@ -31,7 +32,7 @@ Status CheckCalibrates(const ModelConfig& config) {
 
 Result<Matrix> ReadMatrix(const PlannedTensor& tensor) {
   const TensorSpec& spec = tensor.stored.spec;
-  Matrix matrix(spec.output_channels, spec.input_channels);
+  Matrix matrix = Matrix::Unfilled(spec.output_channels, spec.input_channels);
   std::span<float> rest = matrix.values();
   TensorReader reader;
   for (const MappedPart& part : tensor.parts) {
@@ -51,14 +52,15 @@ Result<std::vector<float>> ReadVector(const PlannedTensor* tensor) {
 }
 
 Matrix Multiply(const ThreadPool& threads, const Matrix& x, const Matrix& weights) {
-  constexpr size_t kTile = 256;
   Matrix product = Matrix::Unfilled(x.rows(), weights.rows());
-  const size_t tiles = DivideRoundingUp(weights.rows(), kTile);
-  threads.ParallelFor(DivideRoundingUp(x.rows(), kTile) * tiles, [&](size_t index) {
-    const size_t row = index / tiles * kTile;
-    const size_t rows = std::min(kTile, x.rows() - row);
-    const size_t column = index % tiles * kTile;
-    const size_t columns = std::min(kTile, weights.rows() - column);
+  const size_t tile_rows = TileSize(x.rows());
+  const size_t tile_columns = TileSize(weights.rows());
+  const size_t tiles = DivideRoundingUp(weights.rows(), tile_columns);
+  threads.ParallelFor(DivideRoundingUp(x.rows(), tile_rows) * tiles, [&](size_t index) {
+    const size_t row = index / tiles * tile_rows;
+    const size_t rows = std::min(tile_rows, x.rows() - row);
+    const size_t column = index % tiles * tile_columns;
+    const size_t columns = std::min(tile_columns, weights.rows() - column);
     const MatrixView tile = product.view().Rows(row, rows).Columns(column, columns);
     for (size_t i = 0; i < rows; ++i) std::ranges::fill(tile.row(i), 0.0f);
     AddProductWithTransposed(x.view().Rows(row, rows), weights.view().Rows(column, columns), tile);

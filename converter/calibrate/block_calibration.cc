@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "converter/calibrate/held_back_rows.h"
 #include "converter/calibrate/input_moments.h"
 #include "converter/calibrate/layer_steps.h"
 #include "converter/calibrate/matrix_calibration.h"
@@ -24,15 +25,6 @@ struct InputsAndOutputs {
   Matrix exact_outputs;
 };
 using BatchStep = std::function<Result<InputsAndOutputs>(const RowBatch&, const Matrix& weights)>;
-
-// Moments of the rows that decide, and of the rows that only judge.
-struct MomentPair {
-  MomentPair(size_t inputs, size_t outputs, OutputKind output_kind)
-      : training(inputs, outputs, output_kind), held_back(inputs, outputs, output_kind) {}
-
-  InputMoments training;
-  InputMoments held_back;
-};
 
 // Some of the hidden rows of one of the models.
 Result<Matrix> HiddenRows(const CalibrationRun& run, const ActivationFile& file,
@@ -57,29 +49,40 @@ Result<Matrix> CalibrateTensor(CalibrationRun& run, std::span<const RowBatch> ba
                                const BatchStep& step) {
   const TensorSpec& spec = tensor.stored.spec;
   CRIA_ASSIGN_OR_RETURN(const Matrix weights, ReadMatrix(tensor));
-  std::optional<MomentPair> moments;
+  std::optional<InputMoments> training;
+  std::optional<HeldBackRows> held_back;
   if (choice == CodeChoice::kCalibrated) {
-    moments.emplace(spec.input_channels, spec.output_channels, output_kind);
+    training.emplace(tensor.stored.layout, output_kind);
+    held_back.emplace(NumRows(batches, /*is_held_back=*/true), spec.input_channels,
+                      spec.output_channels, output_kind);
   }
   for (size_t i = 0; i < batches.size(); ++i) {
     CRIA_RETURN_IF_ERROR(run.ReportProgress(
         tensor, 0.5 * static_cast<double>(i) / static_cast<double>(batches.size())));
     CRIA_ASSIGN_OR_RETURN(const InputsAndOutputs rows, step(batches[i], weights));
-    if (!moments) continue;
+    if (!training) continue;
+    const Matrix lacking =
+        training->takes_inputs()
+            ? Difference(rows.exact_inputs, rows.inputs)
+            : Difference(rows.exact_outputs, Multiply(run.threads, rows.inputs, weights));
     for (const RowBatch::Segment& segment : batches[i].segments) {
-      (segment.is_held_back ? moments->held_back : moments->training)
-          .Add(run.threads, rows.inputs.view().Rows(segment.first, segment.rows),
-               rows.exact_inputs.view().Rows(segment.first, segment.rows),
-               rows.exact_outputs.view().Rows(segment.first, segment.rows));
+      const auto rows_of = [&](const Matrix& matrix) {
+        return matrix.view().Rows(segment.first, segment.rows);
+      };
+      if (segment.is_held_back) {
+        held_back->Add(rows_of(rows.inputs), rows_of(rows.exact_inputs),
+                       rows_of(rows.exact_outputs));
+      } else {
+        training->Add(run.threads, rows_of(rows.inputs), rows_of(lacking));
+      }
     }
   }
   CRIA_RETURN_IF_ERROR(run.ReportProgress(tensor, 0.5));
   CalibratedMatrix matrix;
-  if (moments) {
-    moments->training.Finish();
-    moments->held_back.Finish();
+  if (training) {
+    training->Finish(run.threads);
     CRIA_ASSIGN_OR_RETURN(matrix, CalibrateMatrix(run.threads, weights, tensor.stored.layout,
-                                                  moments->training, moments->held_back));
+                                                  *std::move(training), *held_back));
   } else {
     matrix = RoundMatrix(run.threads, weights, tensor.stored.layout);
   }
@@ -152,12 +155,9 @@ Status CalibrateHalf(CalibrationRun& run, const Block& block) {
   BlockOutputs outputs = {.exact = add_to(run.exact), .stored = add_to(run.stored), .lacking = {}};
   if (block.output_norm == nullptr) {
     outputs.lacking = [&run](const RowBatch& batch) -> Result<Matrix> {
-      CRIA_ASSIGN_OR_RETURN(Matrix lacking, HiddenRows(run, run.exact, batch));
+      CRIA_ASSIGN_OR_RETURN(const Matrix exact, HiddenRows(run, run.exact, batch));
       CRIA_ASSIGN_OR_RETURN(const Matrix stored, HiddenRows(run, run.stored, batch));
-      for (size_t i = 0; i < lacking.values().size(); ++i) {
-        lacking.values()[i] -= stored.values()[i];
-      }
-      return lacking;
+      return Difference(exact, stored);
     };
   }
   return CalibrateBlock(run, block, steps, run.all_rows, CodeChoice::kCalibrated, outputs);

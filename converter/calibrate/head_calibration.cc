@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "converter/calibrate/held_back_rows.h"
 #include "converter/calibrate/input_moments.h"
 #include "converter/calibrate/layer_steps.h"
 #include "converter/calibrate/matrix_calibration.h"
@@ -37,20 +38,25 @@ Status CalibrateHead(CalibrationRun& run, const std::shared_ptr<ScratchFile>& sc
                      FilePlan& plan) {
   PlannedTensor& head = HeadOf(plan);
   const TensorSpec& spec = head.stored.spec;
-  InputMoments training(spec.input_channels, spec.output_channels, OutputKind::kUnknownProducts);
-  InputMoments held_back(spec.input_channels, spec.output_channels, OutputKind::kUnknownProducts);
+  InputMoments training(head.stored.layout, OutputKind::kUnknownProducts);
+  HeldBackRows held_back(NumRows(run.all_rows, /*is_held_back=*/true), spec.input_channels,
+                         spec.output_channels, OutputKind::kUnknownProducts);
   for (const RowBatch& batch : run.all_rows) {
     CRIA_ASSIGN_OR_RETURN(const Matrix exact, ReadHeadInputs(run, run.exact, batch, plan));
     CRIA_ASSIGN_OR_RETURN(Matrix stored, ReadHeadInputs(run, run.stored, batch, plan));
     RoundInputs(run.threads, stored.view());
+    const Matrix lacking = Difference(exact, stored);
     for (const RowBatch::Segment& segment : batch.segments) {
-      (segment.is_held_back ? held_back : training)
-          .Add(run.threads, std::as_const(stored).view().Rows(segment.first, segment.rows),
-               exact.view().Rows(segment.first, segment.rows), {});
+      const ConstMatrixView inputs = stored.view().Rows(segment.first, segment.rows);
+      const ConstMatrixView exact_inputs = exact.view().Rows(segment.first, segment.rows);
+      if (segment.is_held_back) {
+        held_back.Add(inputs, exact_inputs, {});
+      } else {
+        training.Add(run.threads, inputs, lacking.view().Rows(segment.first, segment.rows));
+      }
     }
   }
-  training.Finish();
-  held_back.Finish();
+  training.Finish(run.threads);
   head.encoded = ReserveCodes(scratch, head.stored.layout);
   EncodedTensor& encoded = *head.encoded;
   const MappedPart& part = head.parts.front();

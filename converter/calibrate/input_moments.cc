@@ -3,20 +3,11 @@
 #include <algorithm>
 
 #include "converter/calibrate/linear_algebra.h"
+#include "converter/calibrate/tile_size.h"
 #include "core/numeric.h"
 
 namespace cria {
 namespace {
-
-// A thread adds to at most so many rows and columns of a sum at once.
-constexpr size_t kTile = 256;
-
-// The size of equal tiles of `size` rows or columns, which threads share better than a small rest.
-size_t TileSize(size_t size) {
-  constexpr size_t kUnit = 8;
-  const size_t tiles = DivideRoundingUp(size, kTile);
-  return DivideRoundingUp(DivideRoundingUp(size, tiles), kUnit) * kUnit;
-}
 
 // Adds transposed a * b, in tiles that do not depend on the number of threads. If `is_symmetric`,
 // only those with elements on the diagonal or above it.
@@ -36,47 +27,64 @@ void AddInTiles(const ThreadPool& threads, ConstMatrixView a, ConstMatrixView b,
   });
 }
 
-}  // namespace
-
-void InputMoments::Add(const ThreadPool& threads, ConstMatrixView inputs,
-                       ConstMatrixView exact_inputs, ConstMatrixView exact_outputs) {
-  AddInTiles(threads, inputs, inputs, /*is_symmetric=*/true, inputs_.view());
-  AddInTiles(threads, is_wide_ ? exact_inputs : exact_outputs, inputs, /*is_symmetric=*/false,
-             exact_.view());
-  threads.ParallelFor(DivideRoundingUp(exact_outputs.columns, kTile), [&](size_t index) {
-    const size_t first = index * kTile;
-    const size_t end = std::min(first + kTile, exact_outputs.columns);
-    for (size_t row = 0; row < exact_outputs.rows; ++row) {
-      const std::span<const float> values = exact_outputs.row(row);
-      for (size_t i = first; i < end; ++i) output_squares_[i] += double{values[i]} * values[i];
+// Multiplies the upper triangle by a factor, and copies it to the lower one.
+void FinishSymmetric(const ThreadPool& threads, float factor, MatrixView sum) {
+  // In blocks that a cache holds, because half of the matrix is written by columns.
+  constexpr size_t kBlock = 32;
+  threads.ParallelFor(DivideRoundingUp(sum.rows, kBlock), [&](size_t block) {
+    const size_t end = std::min(sum.rows, (block + 1) * kBlock);
+    for (size_t first = block * kBlock; first < sum.columns; first += kBlock) {
+      for (size_t i = block * kBlock; i < end; ++i) {
+        for (size_t j = std::max(i, first); j < std::min(sum.columns, first + kBlock); ++j) {
+          sum(i, j) *= factor;
+          sum(j, i) = sum(i, j);
+        }
+      }
     }
   });
+}
+
+// Equal parts, but for whole blocks of every scheme.
+std::vector<InputPart> PartsOf(const TensorLayout& layout, bool are_whole) {
+  constexpr size_t kUnit = 256;
+  const size_t inputs = layout.input_channels;
+  const size_t num_parts = are_whole ? 1 : DivideRoundingUp(inputs, kMaxPartInputs);
+  const size_t size = num_parts == 1 ? inputs : DivideRoundingUp(inputs, num_parts * kUnit) * kUnit;
+  std::vector<InputPart> parts;
+  for (size_t first = 0; first < inputs; first += size) {
+    const size_t count = std::min(size, inputs - first);
+    parts.push_back({.first = first, .count = count, .moments = Matrix(count, count)});
+  }
+  return parts;
+}
+
+}  // namespace
+
+// A row of qc8w has one scale, and all of what inputs lack is needed for any part of them.
+InputMoments::InputMoments(const TensorLayout& layout, OutputKind output_kind)
+    : takes_inputs_(
+          output_kind == OutputKind::kUnknownProducts ||
+          (output_kind == OutputKind::kProducts && layout.output_channels > layout.input_channels)),
+      parts_(PartsOf(layout, takes_inputs_ || layout.scheme == Scheme::kQc8w)),
+      lacking_(takes_inputs_ ? layout.input_channels : layout.output_channels,
+               layout.input_channels) {}
+
+void InputMoments::Add(const ThreadPool& threads, ConstMatrixView inputs, ConstMatrixView lacking) {
+  for (InputPart& part : parts_) {
+    const ConstMatrixView of_part = inputs.Columns(part.first, part.count);
+    AddInTiles(threads, of_part, of_part, /*is_symmetric=*/true, part.moments.view());
+  }
+  AddInTiles(threads, lacking, inputs, /*is_symmetric=*/false, lacking_.view());
   num_rows_ += inputs.rows;
 }
 
-void InputMoments::Finish() {
+void InputMoments::Finish(const ThreadPool& threads) {
   if (num_rows_ == 0) return;
   const float factor = 1.0f / static_cast<float>(num_rows_);
-  for (size_t i = 0; i < inputs_.rows(); ++i) {
-    for (size_t j = i; j < inputs_.columns(); ++j) {
-      inputs_(i, j) *= factor;
-      inputs_(j, i) = inputs_(i, j);
-    }
-  }
-  for (float& value : exact_.values()) value *= factor;
-  for (double& square : output_squares_) square /= static_cast<double>(num_rows_);
-}
-
-Matrix InputMoments::OutputsOf(ConstMatrixView weights, size_t first, size_t step) const {
-  Matrix outputs(weights.rows, weights.columns);
-  if (is_wide_) {
-    AddProduct(weights, exact_.view(), 1.0f, outputs.view());
-    return outputs;
-  }
-  for (size_t row = 0; row < weights.rows; ++row) {
-    std::ranges::copy(exact_.view().row(first + row * step), outputs.view().row(row).begin());
-  }
-  return outputs;
+  for (InputPart& part : parts_) FinishSymmetric(threads, factor, part.moments.view());
+  threads.ParallelFor(lacking_.rows(), [&](size_t row) {
+    for (float& value : lacking_.view().row(row)) value *= factor;
+  });
 }
 
 }  // namespace cria

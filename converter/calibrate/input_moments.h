@@ -2,57 +2,66 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
+#include <utility>
 #include <vector>
 
 #include "converter/calibrate/matrix.h"
 #include "core/thread_pool.h"
+#include "model/tensor_table.h"
 
 namespace cria {
 
 // What outputs a matrix should have.
 enum class OutputKind : uint8_t {
   kProducts,         // The checkpoint's matrix times its inputs.
-  kUnknownProducts,  // The same, but they are not given, so that their squares are not known.
+  kUnknownProducts,  // The same, but they are not given.
   kOthers,
 };
 
+// As many inputs as a part has at most, if there can be several.
+inline constexpr size_t kMaxPartInputs = 2048;
+
+// Of a matrix's inputs, some that follow each other.
+struct InputPart {
+  size_t first = 0;
+  size_t count = 0;
+  // The mean of x * transposed x, [count, count], for these inputs x.
+  Matrix moments;
+};
+
 // Second moments of the inputs of a matrix over the rows that were added, and of its inputs with
-// the outputs that it should have.
+// what is lacking: in its outputs, or in its inputs if outputs are products, and more than inputs
+// or not given. These are then fewer, and the matrix times what its inputs lack is what its outputs
+// do.
+//
+// Many inputs are taken in parts, as if those of different parts were not correlated: it takes a
+// fraction of the time and memory, and a text shows too little of so many correlations to lose
+// much.
 class InputMoments {
  public:
-  InputMoments(size_t input_channels, size_t output_channels, OutputKind output_kind)
-      : inputs_(input_channels, input_channels),
-        is_wide_(output_kind == OutputKind::kUnknownProducts ||
-                 (output_kind == OutputKind::kProducts && output_channels > input_channels)),
-        exact_(is_wide_ ? input_channels : output_channels, input_channels),
-        output_squares_(output_channels) {}
+  // Of a matrix of this layout.
+  InputMoments(const TensorLayout& layout, OutputKind output_kind);
 
-  // Adds rows of inputs [rows, input_channels], of the inputs of the checkpoint's matrix [rows,
-  // input_channels], and of the outputs that there should be [rows, output_channels].
-  void Add(const ThreadPool& threads, ConstMatrixView inputs, ConstMatrixView exact_inputs,
-           ConstMatrixView exact_outputs);
+  // Whether what the inputs lack is added, and not what the outputs lack.
+  bool takes_inputs() const { return takes_inputs_; }
+  // Adds rows of inputs [rows, input_channels], and of what is lacking, [rows, input_channels] or
+  // [rows, output_channels].
+  void Add(const ThreadPool& threads, ConstMatrixView inputs, ConstMatrixView lacking);
   // Turns the sums into means. Call it once, after the last row.
-  void Finish();
+  void Finish(const ThreadPool& threads);
 
   size_t num_rows() const { return num_rows_; }
-  // The mean of x * transposed x, [input_channels, input_channels], for inputs x.
-  const Matrix& inputs() const { return inputs_; }
-  // The mean of y * transposed x for the outputs y that there should be of some rows of the
-  // checkpoint's matrix, which are `weights`: rows first, first + step, ...: [rows,
-  // input_channels].
-  Matrix OutputsOf(ConstMatrixView weights, size_t first, size_t step = 1) const;
-  // The mean of the square of each output; zeros if they were not given.
-  std::span<const double> output_squares() const { return output_squares_; }
+  const std::vector<InputPart>& parts() const { return parts_; }
+  std::vector<InputPart> TakeParts() { return std::move(parts_); }
+  // The mean of l * transposed x for the inputs x and what is lacking, l: [input_channels,
+  // input_channels] or [output_channels, input_channels].
+  const Matrix& lacking() const { return lacking_; }
+  Matrix TakeLacking() { return std::move(lacking_); }
 
  private:
-  Matrix inputs_;
-  // Whether outputs are products, and more than inputs or not given.
-  bool is_wide_;
-  // If so, this is x' * transposed x with the exact inputs x', because this takes less time than to
-  // add up y * transposed x.
-  Matrix exact_;
-  std::vector<double> output_squares_;
+  bool takes_inputs_;
+  std::vector<InputPart> parts_;
+  Matrix lacking_;
   size_t num_rows_ = 0;
 };
 

@@ -66,4 +66,11 @@ class Matrix {
   std::vector<float, UnfilledAllocator<float>> values_;
 };
 
+// a - b, of the same shape.
+inline Matrix Difference(const Matrix& a, const Matrix& b) {
+  Matrix difference = a;
+  for (size_t i = 0; i < b.values().size(); ++i) difference.values()[i] -= b.values()[i];
+  return difference;
+}
+
 }  // namespace cria

@@ -22,71 +22,41 @@ RowPlace PlaceOf(CalibratedMatrix& matrix, const TensorLayout& layout, size_t ro
       std::span(matrix.scales).subspan(row * layout.row_scale_bytes(), layout.row_scale_bytes())};
 }
 
+// Where such a row has the inputs from `first` on, which have a layout of their own.
+RowPlace PlaceOf(CalibratedMatrix& matrix, const TensorLayout& layout, size_t row, size_t first,
+                 const TensorLayout& layout_of_inputs) {
+  const RowPlace place = PlaceOf(matrix, layout, row);
+  const auto part_of = [&](std::span<std::byte> bytes, uint64_t part_bytes) {
+    return bytes.subspan(bytes.size() * first / layout.padded_input_channels, part_bytes);
+  };
+  return {part_of(place.data, layout_of_inputs.row_bytes()),
+          part_of(place.scales, layout_of_inputs.row_scale_bytes())};
+}
+
+// The layout of the same rows with some of the inputs, which are whole blocks unless they are the
+// last.
+TensorLayout LayoutOfInputs(TensorLayout layout, size_t first, size_t count) {
+  const bool are_last = first + count == layout.input_channels;
+  layout.padded_input_channels = are_last ? layout.padded_input_channels - first : count;
+  layout.input_channels = count;
+  return layout;
+}
+
 // Without any codes yet.
 CalibratedMatrix EmptyMatrix(const TensorLayout& layout) {
   CalibratedMatrix matrix;
-  matrix.values = Matrix(layout.output_channels, layout.input_channels);
+  matrix.values = Matrix::Unfilled(layout.output_channels, layout.input_channels);
   matrix.data.resize(layout.data_bytes());
   matrix.scales.resize(layout.scale_bytes());
   return matrix;
 }
 
-// Fills in what the row's codes stand for. `padded` has layout.padded_input_channels floats.
-void FillValues(const RowQuantizer& quantizer, const TensorLayout& layout, size_t row,
-                std::span<float> padded, CalibratedMatrix& matrix) {
-  const RowPlace place = PlaceOf(matrix, layout, row);
+// Fills in what such codes stand for. `padded` has the layout's padded_input_channels floats.
+void FillValues(const RowQuantizer& quantizer, const RowPlace& place, std::span<float> padded,
+                std::span<float> values) {
   quantizer.Dequantize(place.data, place.scales, padded);
-  std::ranges::copy(padded.first(layout.input_channels), matrix.values.view().row(row).begin());
+  std::ranges::copy(padded.first(values.size()), values.begin());
 }
-
-// The mean squared errors of some outputs of a matrix.
-class OutputErrors {
- public:
-  // `weights` are rows first, first + step, ... of the matrix.
-  OutputErrors(const InputMoments& moments, size_t first, size_t step, ConstMatrixView weights)
-      : moments_(moments), weights_(weights), slopes_(weights.rows, weights.columns) {
-    AddProduct(weights, moments.inputs().view(), 1.0f, slopes_.view());
-    const Matrix outputs = moments.OutputsOf(weights, first, step);
-    for (size_t row = 0; row < weights.rows; ++row) {
-      for (size_t i = 0; i < weights.columns; ++i) {
-        const double product = slopes_(row, i);
-        const double output = outputs(row, i);
-        exact_ += (product - 2.0 * output) * weights(row, i);
-        slopes_(row, i) = static_cast<float>(2.0 * (product - output));
-      }
-      exact_ += moments.output_squares()[first + row * step];
-    }
-  }
-
-  // The error of the weights themselves is weights * (moments * transposed weights - 2 * transposed
-  // outputs) + the squares of the outputs.
-  double exact() const { return exact_; }
-
-  // How much larger the error is with `values` in place of the weights; both have the same shape.
-  // With d = values - weights: d * (moments * transposed (d + 2 * weights) - 2 * transposed
-  // outputs).
-  double AddedBy(ConstMatrixView values) const {
-    Matrix difference(weights_.rows, weights_.columns);
-    for (size_t row = 0; row < weights_.rows; ++row) {
-      for (size_t i = 0; i < weights_.columns; ++i) {
-        difference(row, i) = values(row, i) - weights_(row, i);
-      }
-    }
-    Matrix products = slopes_;
-    AddProduct(difference.view(), moments_.inputs().view(), 1.0f, products.view());
-    double sum = 0.0;
-    for (size_t i = 0; i < products.values().size(); ++i) {
-      sum += double{difference.values()[i]} * products.values()[i];
-    }
-    return sum;
-  }
-
- private:
-  const InputMoments& moments_;
-  ConstMatrixView weights_;
-  Matrix slopes_;  // 2 * (weights * moments - outputs)
-  double exact_ = 0.0;
-};
 
 double SquaredDifference(const Matrix& a, const Matrix& b) {
   double sum = 0.0;
@@ -97,20 +67,24 @@ double SquaredDifference(const Matrix& a, const Matrix& b) {
   return sum;
 }
 
-// Every so many rows of a matrix are judged: a few hundred outputs say as much as all.
-size_t JudgedStep(size_t rows) { return std::clamp<size_t>(rows / 256, 1, 8); }
+// The squared errors of some outputs of a matrix, for all rows.
+double SquaredErrors(const HeldBackRows& held_back, ConstMatrixView weights,
+                     const Matrix& outputs) {
+  Matrix products(outputs.rows(), outputs.columns());
+  AddProductWithTransposed(held_back.inputs().view(), weights, products.view());
+  return SquaredDifference(products, outputs);
+}
 
-// Sums over judged rows.
+// Sums over judged outputs.
 struct Errors {
-  double exact = 0.0;
-  double rounded = 0.0;  // What rounding adds.
-  double solved = 0.0;   // What solving adds.
+  double rounded = 0.0;
+  double solved = 0.0;
 };
 
-// Compares rounded weights, and those that were solved, for moments of inputs that decided nothing.
+// Compares rounded weights, and those that were solved, for rows that decided nothing.
 Errors Judge(const ThreadPool& threads, const Matrix& weights, const Matrix& solved,
-             const TensorLayout& layout, const InputMoments& held_back) {
-  const size_t step = JudgedStep(weights.rows());
+             const TensorLayout& layout, const HeldBackRows& held_back) {
+  const size_t step = HeldBackRows::JudgedStep(weights.rows());
   const size_t num_judged = DivideRoundingUp(weights.rows(), step);
   // By groups of rows, so that sums do not depend on the threads.
   constexpr size_t kGroupRows = 48;
@@ -118,29 +92,64 @@ Errors Judge(const ThreadPool& threads, const Matrix& weights, const Matrix& sol
   threads.ParallelFor(errors.size(), [&](size_t group) {
     const size_t first = group * kGroupRows;
     const size_t count = std::min(kGroupRows, num_judged - first);
-    Matrix exact_rows(count, weights.columns());
-    Matrix rounded_rows(count, weights.columns());
-    Matrix solved_rows(count, weights.columns());
+    Matrix rows(count, weights.columns());
+    const auto take_rows = [&](const Matrix& matrix) {
+      for (size_t i = 0; i < count; ++i) {
+        std::ranges::copy(matrix.view().row((first + i) * step), rows.view().row(i).begin());
+      }
+      return std::as_const(rows).view();
+    };
+    const Matrix outputs = held_back.OutputsOf(take_rows(weights), first * step);
     RowQuantizer quantizer(layout);
-    for (size_t i = 0; i < count; ++i) {
-      const size_t row = (first + i) * step;
-      std::ranges::copy(weights.view().row(row), exact_rows.view().row(i).begin());
-      std::ranges::copy(solved.view().row(row), solved_rows.view().row(i).begin());
-      std::ranges::copy(weights.view().row(row), rounded_rows.view().row(i).begin());
-      quantizer.Round(rounded_rows.view().row(i));
-    }
-    const OutputErrors of_outputs(held_back, first * step, step, std::as_const(exact_rows).view());
-    errors[group] = {.exact = of_outputs.exact(),
-                     .rounded = of_outputs.AddedBy(std::as_const(rounded_rows).view()),
-                     .solved = of_outputs.AddedBy(std::as_const(solved_rows).view())};
+    for (size_t i = 0; i < count; ++i) quantizer.Round(rows.view().row(i));
+    errors[group].rounded = SquaredErrors(held_back, rows.view(), outputs);
+    errors[group].solved = SquaredErrors(held_back, take_rows(solved), outputs);
   });
   Errors sum;
   for (const Errors& error : errors) {
-    sum.exact += error.exact;
     sum.rounded += error.rounded;
     sum.solved += error.solved;
   }
   return sum;
+}
+
+// Chooses the codes of all rows for some of the inputs.
+Status SolvePart(const ThreadPool& threads, const Matrix& weights, const TensorLayout& layout,
+                 InputPart part, InputMoments& training, CalibratedMatrix& solved) {
+  const TensorLayout layout_of_part = LayoutOfInputs(layout, part.first, part.count);
+  CRIA_ASSIGN_OR_RETURN(const RowSolver solver,
+                        RowSolver::Create(threads, std::move(part.moments), layout_of_part));
+  Matrix correction;
+  if (training.takes_inputs()) {
+    correction = solver.CorrectionOfProducts(threads, training.TakeLacking());
+  }
+  const size_t rows_at_once = RowSolver::RowsAtOnce(weights.rows());
+  threads.ParallelFor(DivideRoundingUp(weights.rows(), rows_at_once), [&](size_t group) {
+    const size_t first = group * rows_at_once;
+    const size_t count = std::min(rows_at_once, weights.rows() - first);
+    const auto rows_of = [&](const Matrix& matrix) {
+      return matrix.view().Rows(first, count).Columns(part.first, part.count);
+    };
+    Matrix targets(count, part.count);
+    for (size_t i = 0; i < count; ++i) {
+      std::ranges::copy(rows_of(weights).row(i), targets.view().row(i).begin());
+    }
+    if (training.takes_inputs()) {
+      AddProduct(rows_of(weights), std::as_const(correction).view(), 1.0f, targets.view());
+    } else {
+      solver.Correct(rows_of(training.lacking()), targets.view());
+    }
+    const std::vector<CodedRow> coded = solver.Solve(targets.view());
+    const RowQuantizer quantizer(layout_of_part);
+    std::vector<float> padded(layout_of_part.padded_input_channels);
+    for (size_t i = 0; i < count; ++i) {
+      const RowPlace place = PlaceOf(solved, layout, first + i, part.first, layout_of_part);
+      quantizer.Store(coded[i], place.data, place.scales);
+      FillValues(quantizer, place, padded,
+                 solved.values.view().row(first + i).subspan(part.first, part.count));
+    }
+  });
+  return {};
 }
 
 }  // namespace
@@ -161,7 +170,7 @@ CalibratedMatrix RoundMatrix(const ThreadPool& threads, const Matrix& weights,
       const RowPlace place = PlaceOf(rounded, layout, row);
       squared_weights[group] +=
           quantizer.Quantize(padded, place.data, place.scales).squared_weights;
-      FillValues(quantizer, layout, row, padded, rounded);
+      FillValues(quantizer, place, padded, rounded.values.view().row(row));
     }
   });
   rounded.error.squared_error = SquaredDifference(rounded.values, weights);
@@ -170,34 +179,15 @@ CalibratedMatrix RoundMatrix(const ThreadPool& threads, const Matrix& weights,
 }
 
 Result<CalibratedMatrix> CalibrateMatrix(const ThreadPool& threads, const Matrix& weights,
-                                         const TensorLayout& layout, const InputMoments& training,
-                                         const InputMoments& held_back) {
-  CRIA_ASSIGN_OR_RETURN(const RowSolver solver,
-                        RowSolver::Create(threads, training.inputs(), layout));
+                                         const TensorLayout& layout, InputMoments training,
+                                         const HeldBackRows& held_back) {
   CalibratedMatrix solved = EmptyMatrix(layout);
-  const size_t rows_at_once = RowSolver::RowsAtOnce(weights.rows());
-  threads.ParallelFor(DivideRoundingUp(weights.rows(), rows_at_once), [&](size_t group) {
-    const size_t first = group * rows_at_once;
-    const size_t count = std::min(rows_at_once, weights.rows() - first);
-    const ConstMatrixView rows = weights.view().Rows(first, count);
-    Matrix targets(count, weights.columns());
-    for (size_t i = 0; i < count; ++i) {
-      std::ranges::copy(rows.row(i), targets.view().row(i).begin());
-    }
-    const Matrix outputs = training.OutputsOf(rows, first);
-    solver.Correct(outputs.view(), targets.view());
-    const std::vector<CodedRow> coded = solver.Solve(targets.view());
-    const RowQuantizer quantizer(layout);
-    std::vector<float> padded(layout.padded_input_channels);
-    for (size_t i = 0; i < count; ++i) {
-      const RowPlace place = PlaceOf(solved, layout, first + i);
-      quantizer.Store(coded[i], place.data, place.scales);
-      FillValues(quantizer, layout, first + i, padded, solved);
-    }
-  });
+  for (InputPart& part : training.TakeParts()) {
+    CRIA_RETURN_IF_ERROR(SolvePart(threads, weights, layout, std::move(part), training, solved));
+  }
   const Errors errors = Judge(threads, weights, solved.values, layout, held_back);
   if (!(errors.solved < errors.rounded)) return RoundMatrix(threads, weights, layout);
-  solved.held_back_ratio = (errors.exact + errors.solved) / (errors.exact + errors.rounded);
+  solved.held_back_ratio = errors.solved / errors.rounded;
   solved.is_calibrated = true;
   solved.error.squared_error = SquaredDifference(solved.values, weights);
   for (const float weight : weights.values()) {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "converter/calibrate/held_back_rows.h"
 #include "converter/calibrate/input_moments.h"
 #include "converter/calibrate/matrix.h"
 #include "converter/quantize/row_quantizer.h"
@@ -29,9 +30,9 @@ CalibratedMatrix RoundMatrix(const ThreadPool& threads, const Matrix& weights,
                              const TensorLayout& layout);
 
 // Quantizes a matrix for inputs with the moments of `training`. Where the result is worse than
-// rounding for those of `held_back`, it is rounded instead.
+// rounding for the rows that were held back, it is rounded instead.
 Result<CalibratedMatrix> CalibrateMatrix(const ThreadPool& threads, const Matrix& weights,
-                                         const TensorLayout& layout, const InputMoments& training,
-                                         const InputMoments& held_back);
+                                         const TensorLayout& layout, InputMoments training,
+                                         const HeldBackRows& held_back);
 
 }  // namespace cria

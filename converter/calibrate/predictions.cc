@@ -1,13 +1,13 @@
 #include "converter/calibrate/predictions.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cstdint>
 #include <utility>
 
 #include "converter/calibrate/block.h"
 #include "converter/calibrate/exponential.h"
 #include "converter/calibrate/layer_steps.h"
-#include "converter/calibrate/prediction_pair.h"
 #include "converter/calibrate/stored_error.h"
 #include "converter/quantize/row_quantizer.h"
 #include "converter/write/hadamard.h"
@@ -41,12 +41,6 @@ Result<Matrix> EmbedWindows(const CalibrationTokens& tokens, std::span<const siz
   return rows;
 }
 
-void CapLogits(const ModelConfig& config, std::span<float> logits) {
-  const float cap = config.final_logit_softcapping;
-  if (cap == 0.0f) return;
-  for (float& logit : logits) logit = cap * HyperbolicTangent(logit / cap);
-}
-
 Result<Matrix> HeadInputs(const ThreadPool& threads, const ModelConfig& config, FilePlan& plan,
                           ConstMatrixView hidden) {
   CRIA_ASSIGN_OR_RETURN(const std::vector<float> gain,
@@ -56,58 +50,79 @@ Result<Matrix> HeadInputs(const ThreadPool& threads, const ModelConfig& config, 
   return rows;
 }
 
+Status ReadHeadByParts(FilePlan& plan, const VisitHeadRows& visit) {
+  constexpr size_t kPartBytes = size_t{8} << 20;
+  const PlannedTensor& head = HeadOf(plan);
+  assert(head.parts.size() == 1 && !head.rotates_outputs);
+  const MappedPart& part = head.parts.front();
+  const TensorSpec& spec = head.stored.spec;
+  const size_t rows_of_part =
+      std::max<size_t>(1, kPartBytes / (spec.input_channels * sizeof(float)));
+  TensorReader reader;
+  for (size_t first = 0; first < spec.output_channels; first += rows_of_part) {
+    Matrix rows(std::min(rows_of_part, spec.output_channels - first), spec.input_channels);
+    CRIA_RETURN_IF_ERROR(
+        reader.Read(*part.source, uint64_t{first} * rows.columns(), rows.values()));
+    ApplyFactors(part, first, rows.columns(), rows.values());
+    CRIA_RETURN_IF_ERROR(visit(first, std::move(rows)));
+  }
+  return {};
+}
+
+Matrix Logits(const ThreadPool& threads, const ModelConfig& config, const Matrix& inputs,
+              const Matrix& rows) {
+  Matrix logits = Multiply(threads, inputs, rows);
+  const float cap = config.final_logit_softcapping;
+  if (cap == 0.0f) return logits;
+  threads.ParallelFor(logits.rows(), [&](size_t row) {
+    for (float& logit : logits.view().row(row)) logit = cap * HyperbolicTangent(logit / cap);
+  });
+  return logits;
+}
+
+void AddLogits(const ThreadPool& threads, size_t first, const Matrix& exact, const Matrix& changed,
+               std::span<PredictionPair> pairs) {
+  threads.ParallelFor(pairs.size(), [&](size_t row) {
+    pairs[row].Add(first, exact.view().row(row), changed.view().row(row));
+  });
+}
+
 Result<std::vector<double>> Divergences(const ThreadPool& threads, const ModelConfig& config,
                                         FilePlan& plan, const Matrix& exact,
                                         std::span<const Matrix> changed,
                                         const std::optional<HeadChange>& head_change) {
-  // Rows of logits that are computed at once.
-  constexpr size_t kTileRows = 64;
-  // Rows whose logits are kept for a change of the head, which would take as much memory as the
-  // head again if both were there at once.
-  constexpr size_t kHeadRows = 512;
-  CRIA_ASSIGN_OR_RETURN(Matrix head, ReadMatrix(HeadOf(plan)));
-  const auto logits_of = [&](const Matrix& hidden, size_t first, size_t count) -> Result<Matrix> {
-    CRIA_ASSIGN_OR_RETURN(const Matrix rows,
-                          HeadInputs(threads, config, plan, hidden.view().Rows(first, count)));
-    Matrix logits = Multiply(threads, rows, head);
-    CapLogits(config, logits.values());
-    return logits;
-  };
-  std::vector<double> sums(changed.size());
-  const auto compare = [&](const Matrix& expected, size_t index, size_t first) -> Status {
-    CRIA_ASSIGN_OR_RETURN(const Matrix logits, logits_of(changed[index], first, expected.rows()));
-    std::vector<double> divergences(expected.rows());
-    threads.ParallelFor(divergences.size(), [&](size_t row) {
-      PredictionPair pair;
-      pair.Add(0, expected.view().row(row), logits.view().row(row));
-      divergences[row] = pair.Divergence();
-    });
-    for (const double each : divergences) sums[index] += each;
+  CRIA_ASSIGN_OR_RETURN(const Matrix exact_inputs,
+                        HeadInputs(threads, config, plan, exact.view()));
+  std::vector<Matrix> inputs;
+  for (const Matrix& hidden : changed) {
+    CRIA_ASSIGN_OR_RETURN(Matrix rows, HeadInputs(threads, config, plan, hidden.view()));
+    inputs.push_back(std::move(rows));
+  }
+  PlannedTensor changed_head = HeadOf(plan);
+  if (head_change) changed_head.stored.layout = head_change->layout;
+  std::vector<std::vector<PredictionPair>> pairs(changed.size(),
+                                                 std::vector<PredictionPair>(exact.rows()));
+  const auto compare = [&](size_t first, Matrix rows) -> Status {
+    const Matrix logits = Logits(threads, config, exact_inputs, rows);
+    const auto add = [&](size_t i) {
+      AddLogits(threads, first, logits, Logits(threads, config, inputs[i], rows), pairs[i]);
+    };
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (!head_change || head_change->index != i) add(i);
+    }
+    if (!head_change) return {};
+    CRIA_RETURN_IF_ERROR(TakeStoredRows(threads, changed_head, first, rows.view()));
+    add(head_change->index);
     return {};
   };
-  std::vector<Matrix> kept;
-  for (size_t first = 0; first < exact.rows(); first += kTileRows) {
-    CRIA_ASSIGN_OR_RETURN(Matrix expected,
-                          logits_of(exact, first, std::min(kTileRows, exact.rows() - first)));
-    for (size_t i = 0; i < changed.size(); ++i) {
-      if (head_change && head_change->index == i) continue;
-      CRIA_RETURN_IF_ERROR(compare(expected, i, first));
-    }
-    if (head_change && first < kHeadRows) kept.push_back(std::move(expected));
+  CRIA_RETURN_IF_ERROR(ReadHeadByParts(plan, compare));
+  std::vector<double> sums;
+  for (const std::vector<PredictionPair>& of_model : pairs) {
+    double sum = 0.0;
+    for (const PredictionPair& pair : of_model) sum += pair.Divergence();
+    // What is chosen by these sums must not depend on their last bits.
+    sums.push_back(static_cast<float>(sum));
   }
-  if (head_change) {
-    PlannedTensor stored = HeadOf(plan);
-    stored.stored.layout = head_change->layout;
-    CRIA_RETURN_IF_ERROR(TakeStoredRows(threads, stored, 0, head.view()));
-    size_t rows = 0;
-    for (const Matrix& expected : kept) {
-      CRIA_RETURN_IF_ERROR(compare(expected, head_change->index, rows));
-      rows += expected.rows();
-    }
-    sums[head_change->index] *= static_cast<double>(exact.rows()) / static_cast<double>(rows);
-  }
-  // What is chosen by these sums must not depend on their last bits.
-  for (double& sum : sums) sum = static_cast<float>(sum);
   return sums;
 }
 

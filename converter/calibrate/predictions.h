@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "converter/calibrate/calibration_text.h"
 #include "converter/calibrate/matrix.h"
+#include "converter/calibrate/prediction_pair.h"
 #include "converter/write/file_plan.h"
 #include "core/thread_pool.h"
 #include "cria/error.h"
@@ -31,15 +33,24 @@ struct HeadChange {
 
 // The Kullback-Leibler divergence, in nats and summed over all rows, of the predictions of each of
 // `changed` from those of `exact`. All of them are hidden rows behind the last layer, [tokens,
-// hidden_size], as the checkpoint has them: not rotated. With a change of the head, the sum of that
-// model is estimated from the first rows.
+// hidden_size], as the checkpoint has them: not rotated.
 Result<std::vector<double>> Divergences(const ThreadPool& threads, const ModelConfig& config,
                                         FilePlan& plan, const Matrix& exact,
                                         std::span<const Matrix> changed,
                                         const std::optional<HeadChange>& head_change = {});
 
-// Limits logits as the model does.
-void CapLogits(const ModelConfig& config, std::span<float> logits);
+// Reads the checkpoint's head in parts of a few megabytes: calls `visit` with the rows [count,
+// hidden_size] of the tokens from `first` on.
+using VisitHeadRows = std::function<Status(size_t first, Matrix rows)>;
+Status ReadHeadByParts(FilePlan& plan, const VisitHeadRows& visit);
+
+// Logits [tokens, count] for what HeadInputs returns, with such rows; limited if the model does so.
+Matrix Logits(const ThreadPool& threads, const ModelConfig& config, const Matrix& inputs,
+              const Matrix& rows);
+
+// Adds such logits, of the tokens from `first` on, to the pair of each row.
+void AddLogits(const ThreadPool& threads, size_t first, const Matrix& exact, const Matrix& changed,
+               std::span<PredictionPair> pairs);
 
 // What the head reads of rows behind the last layer, which are as the checkpoint has them.
 Result<Matrix> HeadInputs(const ThreadPool& threads, const ModelConfig& config, FilePlan& plan,

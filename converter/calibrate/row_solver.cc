@@ -16,6 +16,8 @@ namespace {
 // 2004), and the diagonal gains a part of its mean.
 constexpr float kShrinkage = 0.5f;
 constexpr double kDamping = 0.02;
+// The part of what rows lack that Correct adds.
+constexpr float kCorrected = 0.5f;
 constexpr int kSweeps = 3;
 // Columns between two products with all others.
 constexpr size_t kBatchColumns = 128;
@@ -25,8 +27,10 @@ constexpr size_t kBatchColumns = 128;
 // The state of the rows that are solved together; each matrix is [count, n].
 struct RowSolver::Work {
   ConstMatrixView targets;
-  Matrix errors;     // Targets minus the values of the codes.
-  Matrix gradients;  // The squared error's, halved: errors * moments.
+  Matrix errors;  // Targets minus the values of the codes.
+  // While weights are rounded, what rounding each has added, times its pivot: errors * u_ *
+  // diagonal(pivots_). From then on, the squared error's gradients, halved: errors * moments_.
+  Matrix gradients;
   std::vector<CodedRow> rows;
   std::vector<float> scratch;
 };
@@ -48,12 +52,12 @@ Result<RowSolver> RowSolver::Create(const ThreadPool& threads, Matrix moments,
   for (size_t i = 0; i < damped.rows(); ++i) trace += damped(i, i);
   const double mean = trace / static_cast<double>(damped.rows());
   // Without inputs, every weight counts the same.
-  solver.damping_ = static_cast<float>(mean > 0.0 ? kDamping * mean : 1.0);
+  const auto damping = static_cast<float>(mean > 0.0 ? kDamping * mean : 1.0);
   for (size_t i = 0; i < damped.rows(); ++i) {
     for (size_t j = 0; j < damped.rows(); ++j) {
       if (j != i) damped(i, j) *= 1.0f - kShrinkage;
     }
-    damped(i, i) += solver.damping_;
+    damped(i, i) += damping;
   }
   for (size_t i = 0; i < damped.rows(); ++i) {
     const size_t begin = i / solver.block_size_ * solver.block_size_;
@@ -79,22 +83,29 @@ size_t RowSolver::BlockEnd(size_t begin) const {
   return std::min((begin / block_size_ + 1) * block_size_, moments_.rows());
 }
 
-void RowSolver::Correct(ConstMatrixView outputs, MatrixView rows) const {
-  constexpr float kPart = 0.5f;
-  // outputs - rows * moments, where the diagonal of moments_ is neither damped nor enlarged.
-  constexpr float kEnlarged = 1.0f / (1.0f - kShrinkage);
-  Matrix missing(rows.rows, rows.columns);
-  for (size_t i = 0; i < rows.columns; ++i) {
-    const float excess = kEnlarged * moments_(i, i) - (moments_(i, i) - damping_);
-    for (size_t row = 0; row < rows.rows; ++row) {
-      missing(row, i) = outputs(row, i) + excess * rows(row, i);
-    }
-  }
-  AddProduct(rows, moments_.view(), -kEnlarged, missing.view());
-  DivideByFactorized(u_.view(), pivots_, missing.view());
+void RowSolver::Correct(ConstMatrixView lacking, MatrixView rows) const {
+  Matrix wanted(rows.rows, rows.columns);
   for (size_t row = 0; row < rows.rows; ++row) {
-    for (size_t i = 0; i < rows.columns; ++i) rows(row, i) += kPart * missing(row, i);
+    std::ranges::copy(lacking.row(row), wanted.view().row(row).begin());
   }
+  DivideByFactorized(u_.view(), pivots_, wanted.view());
+  for (size_t row = 0; row < rows.rows; ++row) {
+    AddScaled(wanted.view().row(row), kCorrected, rows.row(row));
+  }
+}
+
+Matrix RowSolver::CorrectionOfProducts(const ThreadPool& threads, Matrix lacking) const {
+  constexpr size_t kGroupRows = 96;
+  threads.ParallelFor(DivideRoundingUp(lacking.rows(), kGroupRows), [&](size_t group) {
+    const size_t first = group * kGroupRows;
+    const size_t count = std::min(kGroupRows, lacking.rows() - first);
+    const MatrixView rows = lacking.view().Rows(first, count);
+    DivideByFactorized(u_.view(), pivots_, rows);
+    for (size_t row = 0; row < count; ++row) {
+      for (float& value : rows.row(row)) value *= kCorrected;
+    }
+  });
+  return lacking;
 }
 
 std::vector<CodedRow> RowSolver::Solve(ConstMatrixView targets) const {
@@ -104,6 +115,7 @@ std::vector<CodedRow> RowSolver::Solve(ConstMatrixView targets) const {
                .rows = std::vector<CodedRow>(targets.rows, CodedRow::Empty(layout_)),
                .scratch = std::vector<float>(ScaleSearchScratch(layout_.padded_input_channels))};
   RoundInOrder(work);
+  FindGradients(work);
   Descend(work);
   return std::move(work.rows);
 }
@@ -142,16 +154,32 @@ void RowSolver::RoundBatch(size_t row, size_t begin, size_t end, MatrixView want
       minimum = fit.minimum;
     }
     const float code = CodeOf(values[i - begin] + minimum, 1.0f / scale, rule_.range);
-    const float error = work.targets(row, i) - (code * scale - minimum);
+    const float value = code * scale - minimum;
+    const float error = work.targets(row, i) - value;
     coded.codes[i] = code;
     work.errors(row, i) = error;
+    work.gradients(row, i) = (values[i - begin] - value) * pivots_[i];
     AddScaled(u_.view().row(i).subspan(i + 1, end - i - 1), error, values.subspan(i + 1 - begin));
+  }
+}
+
+void RowSolver::FindGradients(Work& work) const {
+  const size_t size = moments_.rows();
+  for (size_t begin = 0; begin < size;) {
+    const size_t end = BatchEnd(begin);
+    const MatrixView rest = work.gradients.view().Columns(begin, size - begin);
+    Matrix gradients(rest.rows, end - begin);
+    AddProductWithTransposed(rest, u_.view().Rows(begin, end - begin).Columns(begin, size - begin),
+                             gradients.view());
+    for (size_t row = 0; row < rest.rows; ++row) {
+      std::ranges::copy(gradients.view().row(row), rest.row(row).begin());
+    }
+    begin = end;
   }
 }
 
 void RowSolver::Descend(Work& work) const {
   const size_t size = moments_.rows();
-  AddProduct(work.errors.view(), moments_.view(), 1.0f, work.gradients.view());
   for (int sweep = 0; sweep < kSweeps; ++sweep) {
     for (size_t begin = 0; begin < size;) {
       const size_t end = BatchEnd(begin);

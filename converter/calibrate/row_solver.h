@@ -30,17 +30,23 @@ class RowSolver {
                                   const TensorLayout& layout);
 
   // Adds to `rows` [count, n] half of what they need so that products with the rounded inputs, of
-  // which the moments are, are nearest to the outputs. `outputs` [count, n] is the mean of y *
-  // transposed x for the outputs y that these rows should have. All of it would fit the
-  // calibration text too closely.
-  void Correct(ConstMatrixView outputs, MatrixView rows) const;
+  // which the moments are, are nearest to what they should be. `lacking` [count, n] is the mean of l
+  // * transposed x for what the outputs of these rows lack, l. All of it would fit the calibration
+  // text too closely.
+  void Correct(ConstMatrixView lacking, MatrixView rows) const;
+
+  // Correct adds the product of the rows and this matrix [n, n], if outputs should be products with
+  // other inputs. `lacking` [n, n] is the mean of l * transposed x for what the inputs lack, l.
+  Matrix CorrectionOfProducts(const ThreadPool& threads, Matrix lacking) const;
 
   // The codes for `targets` [count, n]. The result of a row depends on no other row.
   std::vector<CodedRow> Solve(ConstMatrixView targets) const;
 
   // How many rows of a matrix to give at once. More of them share the time that moments take to be
   // brought into the order of a product; fewer are shared more evenly by threads.
-  static constexpr size_t RowsAtOnce(size_t matrix_rows) { return matrix_rows < 1536 ? 96 : 192; }
+  static constexpr size_t RowsAtOnce(size_t matrix_rows) {
+    return matrix_rows < 1024 ? 96 : matrix_rows < 2048 ? 192 : 256;
+  }
 
  private:
   struct Work;
@@ -53,6 +59,9 @@ class RowSolver {
   bool BeginsBlock(size_t column) const { return column % block_size_ == 0; }
   void RoundInOrder(Work& work) const;
   void RoundBatch(size_t row, size_t begin, size_t end, MatrixView wanted, Work& work) const;
+  // Turns what rounding each weight has added into gradients, by the half of a product that a
+  // triangular factor leaves.
+  void FindGradients(Work& work) const;
   void Descend(Work& work) const;
   void DescendInBatch(size_t row, size_t begin, size_t end, MatrixView steps, Work& work) const;
   // The scale and the minimum that are best for a block's codes; absent if they are no better.
@@ -66,7 +75,6 @@ class RowSolver {
   TensorLayout layout_;
   ScaleRule rule_;
   size_t block_size_;
-  float damping_ = 0.0f;           // What is added to the diagonal of moments_.
   Matrix moments_;                 // Shrunk and damped: u_ * diagonal(pivots_) * transposed u_.
   std::vector<float> block_sums_;  // [n], of a row's moments in the columns of its block.
   Matrix u_;                       // Upper triangular.

@@ -252,15 +252,17 @@ TEST(RowSolver, CorrectsHalfOfWhatRoundedInputsLose) {
   // make up for it, but for the damping and the shrinkage.
   Matrix larger = inputs;
   for (float& value : larger.values()) value *= 1.25f;
-  Matrix outputs(kRows, 3);
-  AddProductWithTransposed(inputs.view(), weights.view(), outputs.view());
-  Matrix products(3, kColumns);
-  AddTransposedProduct(outputs.view(), larger.view(), products.view());
-  for (float& value : products.values()) value /= kRows;
+  const Matrix lacking_inputs = Difference(inputs, larger);
+  Matrix of_inputs(kColumns, kColumns);
+  AddTransposedProduct(lacking_inputs.view(), larger.view(), of_inputs.view());
+  for (float& value : of_inputs.values()) value /= kRows;
+  Matrix of_outputs(3, kColumns);
+  AddProduct(weights.view(), std::as_const(of_inputs).view(), 1.0f, of_outputs.view());
+
   const TensorLayout layout = LayoutOf(Scheme::kQb4w, 3, kColumns);
   const RowSolver solver = Unwrap(CreateSolver(MomentsOf(larger), layout));
   Matrix corrected = weights;
-  solver.Correct(products.view(), corrected.view());
+  solver.Correct(of_outputs.view(), corrected.view());
   double inner = 0.0;
   double squares = 0.0;
   for (size_t i = 0; i < weights.values().size(); ++i) {
@@ -270,13 +272,20 @@ TEST(RowSolver, CorrectsHalfOfWhatRoundedInputsLose) {
   EXPECT_GT(inner / squares, 0.89);
   EXPECT_LT(inner / squares, 0.96);
 
-  // Outputs that the weights have with these very inputs leave them as they are.
-  Matrix same(3, kColumns);
-  AddProduct(weights.view(), MomentsOf(larger).view(), 1.0f, same.view());
-  corrected = weights;
-  solver.Correct(same.view(), corrected.view());
+  // One matrix does the same for all rows.
+  Matrix by_product = weights;
+  const Matrix correction =
+      solver.CorrectionOfProducts(Unwrap(ThreadPool::Create(2)), std::move(of_inputs));
+  AddProduct(weights.view(), correction.view(), 1.0f, by_product.view());
   for (size_t i = 0; i < weights.values().size(); ++i) {
-    EXPECT_NEAR(corrected.values()[i], weights.values()[i], 1e-3);
+    EXPECT_NEAR(by_product.values()[i], corrected.values()[i], 1e-5);
+  }
+
+  // Outputs that lack nothing leave the weights as they are.
+  corrected = weights;
+  solver.Correct(Matrix(3, kColumns).view(), corrected.view());
+  for (size_t i = 0; i < weights.values().size(); ++i) {
+    EXPECT_EQ(corrected.values()[i], weights.values()[i]);
   }
 }
 
