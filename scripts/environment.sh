@@ -36,7 +36,7 @@ set_up() {  # [PRESET]
   fi
   [ -z "$architecture" ] || ensure_sysroot "$architecture"
   export CCACHE_DIR=${CCACHE_DIR:-$cache/ccache} CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1 CCACHE_MAXSIZE=${CCACHE_MAXSIZE:-5G}
-  export CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+  export CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime CCACHE_PCH_EXTSUM=1
   # Tests run in other folders, so that the path must be whole.
   local data=${CRIA_TEST_DATA:-$root/../shared/data}
   if [ -d "$data" ]; then
