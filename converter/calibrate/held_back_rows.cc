@@ -11,7 +11,7 @@ namespace {
 constexpr size_t kMaxRows = 2048;
 constexpr size_t kJudgedOutputs = 256;
 
-// Of so many rows, every how many are kept.
+// One row of so many is kept.
 size_t RowStep(size_t num_rows) {
   return std::max<size_t>(1, DivideRoundingUp(num_rows, kMaxRows));
 }
@@ -24,8 +24,8 @@ HeldBackRows::HeldBackRows(size_t num_rows, size_t input_channels, size_t output
       output_step_(JudgedStep(output_channels)),
       knows_outputs_(output_kind != OutputKind::kUnknownProducts),
       inputs_(DivideRoundingUp(num_rows, row_step_), input_channels),
-      outputs_(inputs_.rows(), knows_outputs_ ? DivideRoundingUp(output_channels, output_step_)
-                                              : input_channels) {}
+      outputs_(inputs_.rows(),
+               knows_outputs_ ? DivideRoundingUp(output_channels, output_step_) : input_channels) {}
 
 void HeldBackRows::Add(ConstMatrixView inputs, ConstMatrixView exact_inputs,
                        ConstMatrixView exact_outputs) {

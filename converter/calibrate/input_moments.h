@@ -21,7 +21,7 @@ enum class OutputKind : uint8_t {
 // As many inputs as a part has at most, if there can be several.
 inline constexpr size_t kMaxPartInputs = 2048;
 
-// Of a matrix's inputs, some that follow each other.
+// Some of a matrix's inputs, which follow each other.
 struct InputPart {
   size_t first = 0;
   size_t count = 0;
@@ -39,7 +39,7 @@ struct InputPart {
 // much.
 class InputMoments {
  public:
-  // Of a matrix of this layout.
+  // For a matrix of this layout.
   InputMoments(const TensorLayout& layout, OutputKind output_kind);
 
   // Whether what the inputs lack is added, and not what the outputs lack.

@@ -91,8 +91,7 @@ Result<std::vector<double>> Divergences(const ThreadPool& threads, const ModelCo
                                         FilePlan& plan, const Matrix& exact,
                                         std::span<const Matrix> changed,
                                         const std::optional<HeadChange>& head_change) {
-  CRIA_ASSIGN_OR_RETURN(const Matrix exact_inputs,
-                        HeadInputs(threads, config, plan, exact.view()));
+  CRIA_ASSIGN_OR_RETURN(const Matrix exact_inputs, HeadInputs(threads, config, plan, exact.view()));
   std::vector<Matrix> inputs;
   for (const Matrix& hidden : changed) {
     CRIA_ASSIGN_OR_RETURN(Matrix rows, HeadInputs(threads, config, plan, hidden.view()));

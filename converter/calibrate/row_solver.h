@@ -29,14 +29,15 @@ class RowSolver {
   static Result<RowSolver> Create(const ThreadPool& threads, Matrix moments,
                                   const TensorLayout& layout);
 
-  // Adds to `rows` [count, n] half of what they need so that products with the rounded inputs, of
-  // which the moments are, are nearest to what they should be. `lacking` [count, n] is the mean of l
-  // * transposed x for what the outputs of these rows lack, l. All of it would fit the calibration
-  // text too closely.
+  // Adds to `rows` [count, n] half of what they need so that products with the rounded inputs,
+  // whose moments these are, come nearest to what they should be. All of it would fit the
+  // calibration text too closely. `lacking` [count, n] is the mean of l * transposed x for the
+  // inputs x and what the outputs of these rows lack, l.
   void Correct(ConstMatrixView lacking, MatrixView rows) const;
 
-  // Correct adds the product of the rows and this matrix [n, n], if outputs should be products with
-  // other inputs. `lacking` [n, n] is the mean of l * transposed x for what the inputs lack, l.
+  // Returns the matrix [n, n] whose product with any rows is what Correct adds to them, if their
+  // outputs should be products with other inputs. `lacking` [n, n] is the mean of l * transposed x
+  // for what the inputs lack, l.
   Matrix CorrectionOfProducts(const ThreadPool& threads, Matrix lacking) const;
 
   // The codes for `targets` [count, n]. The result of a row depends on no other row.

@@ -6,7 +6,7 @@
 
 namespace cria {
 
-// Of `size` rows or columns of a product, how many a thread computes at once. Tiles are equal,
+// How many of a product's `size` rows or columns a thread computes at once. Tiles are equal,
 // because threads share these better than a small rest. In larger tiles, less time goes into
 // bringing the factors into the order of a product; smaller ones are shared by more threads.
 inline size_t TileSize(size_t size) {
