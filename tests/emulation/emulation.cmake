@@ -57,6 +57,7 @@ set(not_emulated
   "converter_calibrate_tests|Families/FamilyCalibration.*|they calibrate for minutes there, and CalibrateTest does so, too"
   "converter_calibrate_tests|CalibrateTest.GoesOnAfterAStop:CalibrateTest.LargeChannelsCostLittle:CalibrateTest.ReportsProgressAndCanBeCancelled:CalibrateTest.ThreadsDoNotChangeTheFile|they calibrate up to four times each, and what they test is the same on every processor"
   "converter_calibrate_tests|MixtureCalibrationTest.AnExpertThatFewTokensReachIsRounded:MixtureCalibrationTest.GoesOnAfterAStop:MixtureCalibrationTest.ThreadsDoNotChangeTheFile|the same for mixtures"
+  "converter_calibrate_tests|MatrixCalibration.PartsOfManyInputsAreSolvedByThemselves|factors of so many inputs take a minute there, and other tests solve fewer"
   "converter_gguf_tests|Families/*:GgufCheckpointTest.MistralIsALlamaWithAWindow:GgufCheckpointTest.SoAreLlamasRelatives|files are the same on every processor"
   "converter_tests|ConvertTest.BytesDoNotDependOnTheNumberOfThreads|it takes a minute there, and slices are the same on every processor"
   "core_tests|Utf8Test.EveryCodePoint|it takes most of a minute there, and UTF-8 is the same on every processor"
