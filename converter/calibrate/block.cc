@@ -4,10 +4,9 @@
 #include <span>
 
 #include "converter/calibrate/linear_algebra.h"
-#include "converter/calibrate/tile_size.h"
+#include "converter/calibrate/tiles.h"
 #include "converter/write/hadamard.h"
 #include "core/format.h"
-#include "core/numeric.h"
 
 namespace cria {
 
@@ -53,17 +52,12 @@ Result<std::vector<float>> ReadVector(const PlannedTensor* tensor) {
 
 Matrix Multiply(const ThreadPool& threads, const Matrix& x, const Matrix& weights) {
   Matrix product = Matrix::Unfilled(x.rows(), weights.rows());
-  const size_t tile_rows = TileSize(x.rows());
-  const size_t tile_columns = TileSize(weights.rows());
-  const size_t tiles = DivideRoundingUp(weights.rows(), tile_columns);
-  threads.ParallelFor(DivideRoundingUp(x.rows(), tile_rows) * tiles, [&](size_t index) {
-    const size_t row = index / tiles * tile_rows;
-    const size_t rows = std::min(tile_rows, x.rows() - row);
-    const size_t column = index % tiles * tile_columns;
-    const size_t columns = std::min(tile_columns, weights.rows() - column);
-    const MatrixView tile = product.view().Rows(row, rows).Columns(column, columns);
-    for (size_t i = 0; i < rows; ++i) std::ranges::fill(tile.row(i), 0.0f);
-    AddProductWithTransposed(x.view().Rows(row, rows), weights.view().Rows(column, columns), tile);
+  ForEachTile(threads, product.rows(), product.columns(), [&](const Tile& tile) {
+    const MatrixView sums =
+        product.view().Rows(tile.row, tile.rows).Columns(tile.column, tile.columns);
+    for (size_t i = 0; i < tile.rows; ++i) std::ranges::fill(sums.row(i), 0.0f);
+    AddProductWithTransposed(x.view().Rows(tile.row, tile.rows),
+                             weights.view().Rows(tile.column, tile.columns), sums);
   });
   return product;
 }

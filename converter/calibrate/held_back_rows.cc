@@ -24,8 +24,8 @@ HeldBackRows::HeldBackRows(size_t num_rows, size_t input_channels, size_t output
       output_step_(JudgedStep(output_channels)),
       knows_outputs_(output_kind != OutputKind::kUnknownProducts),
       inputs_(DivideRoundingUp(num_rows, row_step_), input_channels),
-      outputs_(inputs_.rows(),
-               knows_outputs_ ? DivideRoundingUp(output_channels, output_step_) : input_channels) {}
+      exact_(inputs_.rows(),
+             knows_outputs_ ? DivideRoundingUp(output_channels, output_step_) : input_channels) {}
 
 void HeldBackRows::Add(ConstMatrixView inputs, ConstMatrixView exact_inputs,
                        ConstMatrixView exact_outputs) {
@@ -34,11 +34,11 @@ void HeldBackRows::Add(ConstMatrixView inputs, ConstMatrixView exact_inputs,
     const size_t kept = num_added_ / row_step_;
     std::ranges::copy(inputs.row(row), inputs_.view().row(kept).begin());
     if (!knows_outputs_) {
-      std::ranges::copy(exact_inputs.row(row), outputs_.view().row(kept).begin());
+      std::ranges::copy(exact_inputs.row(row), exact_.view().row(kept).begin());
       continue;
     }
-    for (size_t i = 0; i < outputs_.columns(); ++i) {
-      outputs_(kept, i) = exact_outputs(row, i * output_step_);
+    for (size_t i = 0; i < exact_.columns(); ++i) {
+      exact_(kept, i) = exact_outputs(row, i * output_step_);
     }
   }
 }
@@ -50,10 +50,10 @@ size_t HeldBackRows::JudgedStep(size_t output_channels) {
 Matrix HeldBackRows::OutputsOf(ConstMatrixView weights, size_t first) const {
   Matrix outputs(inputs_.rows(), weights.rows);
   if (!knows_outputs_) {
-    AddProductWithTransposed(outputs_.view(), weights, outputs.view());
+    AddProductWithTransposed(exact_.view(), weights, outputs.view());
     return outputs;
   }
-  const ConstMatrixView judged = outputs_.view().Columns(first / output_step_, weights.rows);
+  const ConstMatrixView judged = exact_.view().Columns(first / output_step_, weights.rows);
   for (size_t row = 0; row < outputs.rows(); ++row) {
     std::ranges::copy(judged.row(row), outputs.view().row(row).begin());
   }

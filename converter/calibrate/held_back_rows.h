@@ -35,7 +35,7 @@ class HeldBackRows {
   bool knows_outputs_;
   size_t num_added_ = 0;
   Matrix inputs_;
-  Matrix outputs_;  // [rows, judged outputs], or the exact inputs if outputs are not known.
+  Matrix exact_;  // [rows, judged outputs], or the exact inputs if outputs are not known.
 };
 
 }  // namespace cria

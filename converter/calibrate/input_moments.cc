@@ -3,27 +3,19 @@
 #include <algorithm>
 
 #include "converter/calibrate/linear_algebra.h"
-#include "converter/calibrate/tile_size.h"
+#include "converter/calibrate/tiles.h"
 #include "core/numeric.h"
 
 namespace cria {
 namespace {
 
-// Adds transposed a * b, in tiles that do not depend on the number of threads. If `is_symmetric`,
-// only those with elements on the diagonal or above it.
+// Adds transposed a * b. If `is_symmetric`, only tiles with elements on the diagonal or above it.
 void AddInTiles(const ThreadPool& threads, ConstMatrixView a, ConstMatrixView b, bool is_symmetric,
                 MatrixView sum) {
-  const size_t tile_rows = TileSize(sum.rows);
-  const size_t tile_columns = TileSize(sum.columns);
-  const size_t tiles = DivideRoundingUp(sum.columns, tile_columns);
-  threads.ParallelFor(DivideRoundingUp(sum.rows, tile_rows) * tiles, [&](size_t index) {
-    const size_t row = index / tiles * tile_rows;
-    const size_t column = index % tiles * tile_columns;
-    if (is_symmetric && column < row) return;
-    const size_t rows = std::min(tile_rows, sum.rows - row);
-    const size_t columns = std::min(tile_columns, sum.columns - column);
-    AddTransposedProduct(a.Columns(row, rows), b.Columns(column, columns),
-                         sum.Rows(row, rows).Columns(column, columns));
+  ForEachTile(threads, sum.rows, sum.columns, [&](const Tile& tile) {
+    if (is_symmetric && tile.column < tile.row) return;
+    AddTransposedProduct(a.Columns(tile.row, tile.rows), b.Columns(tile.column, tile.columns),
+                         sum.Rows(tile.row, tile.rows).Columns(tile.column, tile.columns));
   });
 }
 

@@ -120,7 +120,7 @@ Status SolvePart(const ThreadPool& threads, const Matrix& weights, const TensorL
   CRIA_ASSIGN_OR_RETURN(const RowSolver solver,
                         RowSolver::Create(threads, std::move(part.moments), layout_of_part));
   Matrix correction;
-  if (training.takes_inputs()) {
+  if (training.takes_inputs()) {  // Then there is one part.
     correction = solver.CorrectionOfProducts(threads, training.TakeLacking());
   }
   const size_t rows_at_once = RowSolver::RowsAtOnce(weights.rows());

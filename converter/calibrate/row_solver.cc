@@ -84,13 +84,13 @@ size_t RowSolver::BlockEnd(size_t begin) const {
 }
 
 void RowSolver::Correct(ConstMatrixView lacking, MatrixView rows) const {
-  Matrix wanted(rows.rows, rows.columns);
+  Matrix missing(rows.rows, rows.columns);
   for (size_t row = 0; row < rows.rows; ++row) {
-    std::ranges::copy(lacking.row(row), wanted.view().row(row).begin());
+    std::ranges::copy(lacking.row(row), missing.view().row(row).begin());
   }
-  DivideByFactorized(u_.view(), pivots_, wanted.view());
+  DivideByFactorized(u_.view(), pivots_, missing.view());
   for (size_t row = 0; row < rows.rows; ++row) {
-    AddScaled(wanted.view().row(row), kCorrected, rows.row(row));
+    AddScaled(missing.view().row(row), kCorrected, rows.row(row));
   }
 }
 

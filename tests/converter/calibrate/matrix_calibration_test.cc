@@ -81,110 +81,6 @@ class MatrixCalibrationTest : public testing::Test {
   TensorLayout layout_ = LayoutOf(kOutputs, kInputs);
 };
 
-// With fewer outputs than inputs, and with more, which are products or others.
-TEST(InputMomentsTest, AreMeans) {
-  constexpr size_t kRows = 31;
-  const ThreadPool threads = Unwrap(ThreadPool::Create(2));
-  const Matrix inputs = CorrelatedInputs(kRows, kInputs, 2);
-  using enum OutputKind;
-  struct Case {
-    size_t num_outputs;
-    OutputKind output_kind;
-    bool takes_inputs;
-  };
-  for (const auto& [num_outputs, output_kind, takes_inputs] :
-       {Case{40, kProducts, false}, Case{kOutputs, kProducts, true}, Case{40, kOthers, false},
-        Case{kOutputs, kOthers, false}, Case{40, kUnknownProducts, true}}) {
-    InputMoments moments(LayoutOf(num_outputs, kInputs), output_kind);
-    EXPECT_EQ(moments.takes_inputs(), takes_inputs);
-    const Matrix lacking = RandomMatrix(kRows, takes_inputs ? kInputs : num_outputs, 4);
-    moments.Add(threads, inputs.view(), lacking.view());
-    moments.Finish(threads);
-    EXPECT_EQ(moments.num_rows(), kRows);
-    ASSERT_EQ(moments.parts().size(), 1);
-    ASSERT_EQ(moments.lacking().rows(), lacking.columns());
-    for (const auto& [i, j] : std::vector<std::pair<size_t, size_t>>{{0, 0}, {3, 95}, {39, 3}}) {
-      double of_inputs = 0.0;
-      double of_lacking = 0.0;
-      for (size_t row = 0; row < kRows; ++row) {
-        of_inputs += double{inputs(row, i)} * inputs(row, j) / kRows;
-        of_lacking += double{lacking(row, i)} * inputs(row, j) / kRows;
-      }
-      EXPECT_NEAR(moments.parts()[0].moments(i, j), of_inputs, 1e-3);
-      EXPECT_NEAR(moments.lacking()(i, j), of_lacking, 1e-3);
-    }
-  }
-}
-
-TEST(InputMomentsTest, ManyInputsAreTakenInParts) {
-  constexpr size_t kManyInputs = 4400;
-  const ThreadPool threads = Unwrap(ThreadPool::Create(2));
-  const Matrix inputs = RandomMatrix(3, kManyInputs, 2);
-  InputMoments moments(LayoutOf(2, kManyInputs), OutputKind::kProducts);
-  moments.Add(threads, inputs.view(), RandomMatrix(3, 2, 3).view());
-  moments.Finish(threads);
-  ASSERT_EQ(moments.parts().size(), 3);
-  size_t first = 0;
-  for (const InputPart& part : moments.parts()) {
-    EXPECT_EQ(part.first, first);
-    EXPECT_EQ(part.first % 256, 0);
-    ASSERT_EQ(part.moments.rows(), part.count);
-    for (const auto& [i, j] : std::vector<std::pair<size_t, size_t>>{{0, 0}, {7, 900}, {1000, 2}}) {
-      double mean = 0.0;
-      for (size_t row = 0; row < inputs.rows(); ++row) {
-        mean += double{inputs(row, first + i)} * inputs(row, first + j) / 3.0;
-      }
-      EXPECT_NEAR(part.moments(i, j), mean, 1e-5);
-    }
-    first += part.count;
-  }
-  EXPECT_EQ(first, kManyInputs);
-  // A row of qc8w has one scale, so its inputs are not taken apart.
-  const TensorLayout qc8w = LayoutOf(2, kManyInputs, Scheme::kQc8w);
-  EXPECT_EQ(InputMoments(qc8w, OutputKind::kProducts).parts().size(), 1);
-}
-
-TEST(HeldBackRowsTest, KeepSomeOfManyRowsAndOutputs) {
-  // Every third row, and every second output.
-  constexpr size_t kRows = 5000;
-  constexpr size_t kManyOutputs = 600;
-  Matrix inputs(kRows, 2);
-  Matrix outputs(kRows, kManyOutputs);
-  for (size_t row = 0; row < kRows; ++row) {
-    inputs(row, 1) = static_cast<float>(row);
-    for (size_t i = 0; i < kManyOutputs; ++i) outputs(row, i) = static_cast<float>(row + 10000 * i);
-  }
-  ASSERT_EQ(HeldBackRows::JudgedStep(kManyOutputs), 2);
-  HeldBackRows rows(kRows, 2, kManyOutputs, OutputKind::kProducts);
-  // In two steps, as batches come.
-  const auto add = [&](size_t first, size_t count) {
-    rows.Add(inputs.view().Rows(first, count), inputs.view().Rows(first, count),
-             outputs.view().Rows(first, count));
-  };
-  add(0, 1000);
-  add(1000, 4000);
-  ASSERT_EQ(rows.inputs().rows(), 1667);
-  const Matrix judged = rows.OutputsOf(RandomMatrix(3, 2, 1).view(), 4);
-  for (size_t row = 0; row < rows.inputs().rows(); ++row) {
-    EXPECT_EQ(rows.inputs()(row, 1), static_cast<float>(3 * row));
-    for (size_t i = 0; i < 3; ++i) EXPECT_EQ(judged(row, i), outputs(3 * row, 4 + 2 * i));
-  }
-}
-
-TEST(HeldBackRowsTest, ComputeOutputsThatAreNotGiven) {
-  const Matrix inputs = RandomMatrix(5, kInputs, 1);
-  const Matrix exact_inputs = RandomMatrix(5, kInputs, 2);
-  const Matrix weights = RandomMatrix(3, kInputs, 3);
-  HeldBackRows rows(5, kInputs, 1000, OutputKind::kUnknownProducts);
-  rows.Add(inputs.view(), exact_inputs.view(), {});
-  Matrix expected(5, 3);
-  AddProductWithTransposed(exact_inputs.view(), weights.view(), expected.view());
-  const Matrix outputs = rows.OutputsOf(weights.view(), 0);
-  for (size_t i = 0; i < expected.values().size(); ++i) {
-    EXPECT_EQ(outputs.values()[i], expected.values()[i]);
-  }
-}
-
 TEST_F(MatrixCalibrationTest, LosesLessThanRoundingWhereTheTextIsLikeIt) {
   const Matrix training = CorrelatedInputs(1000, kInputs, 2);
   const Matrix held_back = CorrelatedInputs(200, kInputs, 3);
@@ -227,8 +123,6 @@ TEST(MatrixCalibration, PartsOfManyInputsAreSolvedByThemselves) {
   const Matrix weights = RandomMatrix(3, kManyInputs, 1);
   const Matrix inputs = RandomMatrix(kRows, kManyInputs, 2);
   const Matrix lacking = RandomMatrix(kRows, 3, 3);
-  Matrix outputs = lacking;
-  AddProductWithTransposed(inputs.view(), weights.view(), outputs.view());
   for (const Scheme scheme : {Scheme::kQb4w, Scheme::kW4G64, Scheme::kW3G64}) {
     const auto calibrate = [&](size_t first, size_t count) {
       const auto columns_of = [&](const Matrix& matrix) {
