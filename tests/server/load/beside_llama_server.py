@@ -130,11 +130,10 @@ def take_turn(command, seed):
 def compare_servers(servers, rounds):
     """Prints medians, and ratios by pairs. `servers`: the program and the model's path for two names; the model file has
     the codes of the GGUF file."""
-    (our_name, ours), (their_name, theirs) = servers.items()
-    shared = ["-np", str(CLIENTS), "-t", str(THREADS)]
-    commands = {our_name: [ours[0], "-m", ours[1], "-c", str(CONTEXT), *shared],
-                # Its context is that of all sequences together.
-                their_name: [theirs[0], "-m", theirs[1], "-c", str(CONTEXT * CLIENTS), *shared]}
+    our_name, their_name = servers
+    # Both divide the context between the sequences.
+    options = ["-c", str(CONTEXT * CLIENTS), "-np", str(CLIENTS), "-t", str(THREADS)]
+    commands = {name: [program, "-m", model, *options] for name, (program, model) in servers.items()}
     turns = {name: [] for name in commands}
     for seed in range(rounds):
         for name, command in commands.items():
