@@ -69,9 +69,10 @@ double PerSecond(size_t count, double milliseconds) {
 
 void AnswerChat(Exchange& exchange, ChatRequest request, Response& response, AnswerWriter& writer) {
   ServedModel& model = exchange.model();
-  const AnswerOptions options = request.options;
-  ToolUse tools = request.tools;
-  tools.definitions.clear();  // They are for the template.
+  const AnswerOptions options = std::move(request.options);
+  ToolUse tools = std::move(request.tools);
+  // The template needs nothing else of them.
+  request.tools = {.definitions = std::exchange(tools.definitions, {})};
   const ChatPrompt prompt = MakeChatPrompt(model.engine, model.call_style, std::move(request));
   if (prompt.has_channels && options.reasoning_budget) {
     RefuseField("reasoning_budget", "is not supported: this model's reasoning is a channel",
