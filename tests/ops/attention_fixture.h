@@ -82,7 +82,9 @@ inline TestKvCache FilledCache(const Case& c, size_t capacity_tokens,
 }
 
 inline std::vector<float> Queries(const Case& c) {
-  return RandomFloats(c.num_rows * c.row_floats(), 77, c.query_deviation);
+  std::vector<float> queries = RandomRow(c.num_rows * c.row_floats(), 77);
+  for (float& x : queries) x *= c.query_deviation;
+  return queries;
 }
 
 // Rows [begin, end) of the case's queries, in one call. Returns them densely.
@@ -130,6 +132,23 @@ inline std::vector<float> RunRows(const Case& c, const TestKvCache& cache,
 
 inline std::vector<float> RunAll(const Case& c, const TestKvCache& cache, size_t num_threads = 1) {
   return RunRows(c, cache, Queries(c), 0, c.num_rows, num_threads);
+}
+
+// All rows, in calls with `part_rows` of them each.
+inline std::vector<float> RunParts(const Case& c, const TestKvCache& cache, size_t part_rows) {
+  const std::vector<float> queries = Queries(c);
+  std::vector<float> parts;
+  for (size_t begin = 0; begin < c.num_rows; begin += part_rows) {
+    const std::vector<float> part =
+        RunRows(c, cache, queries, begin, std::min(c.num_rows, begin + part_rows), 1);
+    parts.insert(parts.end(), part.begin(), part.end());
+  }
+  return parts;
+}
+
+// Whether both have the same bits.
+inline bool AreSame(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
 // A row of int8 with one scale, as double.

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -146,7 +145,7 @@ TEST_P(AttentionTest, IsBitwiseTheSameForEveryOrderOfPages) {
   const TestKvCache shuffled = FilledCache(c, c.num_tokens(), PageOrder::kShuffled);
   const std::vector<float> expected = RunAll(c, in_order);
   const std::vector<float> actual = RunAll(c, shuffled);
-  EXPECT_EQ(std::memcmp(expected.data(), actual.data(), expected.size() * sizeof(float)), 0);
+  EXPECT_TRUE(AreSame(expected, actual));
 }
 
 TEST_P(AttentionTest, IsBitwiseTheSameForEveryNumberOfThreads) {
@@ -156,9 +155,7 @@ TEST_P(AttentionTest, IsBitwiseTheSameForEveryNumberOfThreads) {
   for (const size_t num_threads : {2, 3, 4}) {
     // Emulated, threads that wait take the others' time.
     if (support::IsEmulated() && num_threads > 2) continue;
-    const std::vector<float> several = RunAll(c, cache, num_threads);
-    EXPECT_EQ(std::memcmp(one.data(), several.data(), one.size() * sizeof(float)), 0)
-        << num_threads << " threads";
+    EXPECT_TRUE(AreSame(one, RunAll(c, cache, num_threads))) << num_threads << " threads";
   }
 }
 
@@ -166,17 +163,9 @@ TEST_P(AttentionTest, IsBitwiseTheSameForEveryNumberOfThreads) {
 TEST_P(AttentionTest, IsBitwiseTheSameForEveryDivisionOfRows) {
   const Case& c = GetParam();
   const TestKvCache cache = FilledCache(c, c.num_tokens() + 1);
-  const std::vector<float> queries = Queries(c);
   const std::vector<float> together = RunAll(c, cache);
   for (const size_t part_rows : {1, 2, 5, 19}) {
-    std::vector<float> parts;
-    for (size_t begin = 0; begin < c.num_rows; begin += part_rows) {
-      const std::vector<float> part =
-          RunRows(c, cache, queries, begin, std::min(c.num_rows, begin + part_rows), 1);
-      parts.insert(parts.end(), part.begin(), part.end());
-    }
-    EXPECT_EQ(std::memcmp(together.data(), parts.data(), parts.size() * sizeof(float)), 0)
-        << part_rows << " rows at once";
+    EXPECT_TRUE(AreSame(together, RunParts(c, cache, part_rows))) << part_rows << " rows at once";
     if (part_rows >= c.num_rows) break;
   }
 }

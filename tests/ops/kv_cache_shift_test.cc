@@ -121,14 +121,15 @@ double KeyDifference(const Shift& c, const TestKvCache& a, const TestKvCache& b,
   for (size_t head = 0; head < c.num_heads; ++head) {
     const std::vector<double> first = a.KeyRow(head, position), second = b.KeyRow(head, position);
     double squares = 0;
+    double largest = 0;
     for (size_t j = 0; j < c.head_dim; ++j) {
       const double difference = std::abs(first[j] - second[j]);
       squares += difference * difference;
-      if (c.type != KvType::kInt8) enlarge(difference / LongestPair(c, token, head));
+      if (!(difference <= largest)) largest = difference;  // NaN stays.
     }
-    if (c.type == KvType::kInt8) {
-      enlarge(std::sqrt(squares / static_cast<double>(c.head_dim)) / length_of(head));
-    }
+    enlarge(c.type == KvType::kInt8
+                ? std::sqrt(squares / static_cast<double>(c.head_dim)) / length_of(head)
+                : largest / LongestPair(c, token, head));
   }
   return result;
 }

@@ -132,11 +132,11 @@ inline std::vector<double> Attend(const std::vector<double>& query, const Head& 
   }
   const double largest = std::max(sink, *std::max_element(scores.begin(), scores.end()));
   double sum = std::exp(sink - largest);
-  std::vector<double> output(head_dim, 0.0);
+  std::vector<double> output(head.values[begin].size(), 0.0);
   for (size_t t = begin; t < end; ++t) {
     const double weight = std::exp(scores[t - begin] - largest);
     sum += weight;
-    for (size_t j = 0; j < head_dim; ++j) output[j] += weight * head.values[t][j];
+    for (size_t j = 0; j < output.size(); ++j) output[j] += weight * head.values[t][j];
   }
   for (double& x : output) x /= sum;
   return output;

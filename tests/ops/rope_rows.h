@@ -3,16 +3,28 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "ops/kv_cache_view.h"
 
 namespace cria::ops {
 
-// The angle of pair i at a position, as of a rope with the base 10000.
+// By how much pair i turns from one position to the next, as of a rope with the base 10000. What
+// was computed is kept, because powers take emulators long.
+inline double RopeFrequency(size_t i, size_t rotary_dim) {
+  static std::map<size_t, std::vector<double>> frequencies;
+  std::vector<double>& of_dim = frequencies[rotary_dim];
+  while (of_dim.size() <= i) {
+    of_dim.push_back(std::pow(
+        10000.0, -2.0 * static_cast<double>(of_dim.size()) / static_cast<double>(rotary_dim)));
+  }
+  return of_dim[i];
+}
+
+// The angle of pair i at a position.
 inline double RopeAngle(size_t position, size_t i, size_t rotary_dim) {
-  const double exponent = -2.0 * static_cast<double>(i) / static_cast<double>(rotary_dim);
-  return static_cast<double>(position) * std::pow(10000.0, exponent);
+  return static_cast<double>(position) * RopeFrequency(i, rotary_dim);
 }
 
 // The rows of a rope table for positions [begin, end).
