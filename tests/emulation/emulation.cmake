@@ -80,11 +80,14 @@ endif()
 # The seconds of the longest programs, which start first, so that no processor waits at the end.
 set(emulated_seconds_cli_convert_tests 75)
 set(emulated_seconds_cli_tests 70)
+set(emulated_seconds_decode_families_test 90)
+set(emulated_seconds_ops_tests 80)
+set(emulated_seconds_decode_decoder_test 70)
 set(emulated_seconds_emulation_same_model_file_test 52)
-set(emulated_seconds_decode_decoder_test 50)
 set(emulated_seconds_cli_chat_tests 47)
-set(emulated_seconds_ops_tests 42)
 set(emulated_seconds_decode_contract_test 40)
+set(emulated_seconds_llm_engine_drafts_test 40)
+set(emulated_seconds_xnn_tests 33)
 
 # cria_runnable(VARIABLE TARGET): sets VARIABLE to the file that a test starts to run TARGET. The kernel cannot start
 # programs of another processor, so it is a script that starts the emulator.
@@ -105,6 +108,9 @@ function(cria_add_emulated_test program core filter)
     TIMEOUT 1500 LABELS ${core} SKIP_REGULAR_EXPRESSION "\\[  PASSED  \\] 0 tests\\.\n\\[  SKIPPED \\]"
     ENVIRONMENT "QEMU_CPU=${core};CRIA_PACK_CACHE=${pack_cache}-${core}"
     ${ARGN})
+  if(DEFINED emulated_seconds_${program})
+    set_tests_properties(${program}@${core} PROPERTIES COST ${emulated_seconds_${program}})
+  endif()
 endfunction()
 
 # cria_add_tests(PROGRAM [PROPERTY VALUE]...): adds the tests of a program for each core on which it runs.
@@ -142,9 +148,6 @@ function(cria_add_tests program)
   set(filter "-${filter}")
   foreach(core IN LISTS cores)
     cria_add_emulated_test(${program} ${core} "${filter}" ${ARGN})
-    if(DEFINED emulated_seconds_${program})
-      set_tests_properties(${program}@${core} PROPERTIES COST ${emulated_seconds_${program}})
-    endif()
   endforeach()
   foreach(entry IN LISTS emulated_on_another)
     string(REPLACE "|" ";" entry "${entry}")
