@@ -97,17 +97,18 @@ class Copy:
             if is_left_out:
                 # The value of an option that is left out, too.
                 is_left_out = False
-            elif word in ("-o", "-c", "-include"):
+            elif word in ("-o", "-c"):
                 is_left_out = True
-            elif word not in ("-Winvalid-pch", "-fpch-preprocess"):
+            else:
                 for before, after in ((os.path.join(self.build, "include-roots"), os.path.join(self.folder, "include-roots")),
                                       (os.path.join(self.build, "schema/generated"), os.path.join(self.folder, "generated")),
                                       (self.sources, self.folder)):
-                    if before in word and not word.startswith("-fmacro-prefix-map"):
+                    # Precompiled headers are none of the project's.
+                    if before in word and not word.startswith("-fmacro-prefix-map") and "cmake_pch" not in word:
                         word = word.replace(before, after)
                         break
                 arguments.append(word)
-        done = subprocess.run([*arguments, "-O0", "-fsyntax-only", os.path.join(self.folder, source)],
+        done = subprocess.run([*arguments, "-fsyntax-only", os.path.join(self.folder, source)],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         return done.stdout if done.returncode else ""
 
