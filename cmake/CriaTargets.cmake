@@ -20,14 +20,14 @@ else()
 endif()
 
 add_library(cria_options INTERFACE)
+cmake_host_system_information(RESULT memory_mb QUERY TOTAL_PHYSICAL_MEMORY)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND memory_mb GREATER 8000)
+  # GCC collects garbage later: a tenth of the time for half a GiB more of each compiler's memory.
+  target_compile_options(cria_options INTERFACE --param=ggc-min-heapsize=524288)
+endif()
 if(CRIA_QUICK_BUILD)
   # Warnings are for developers.
   target_compile_options(cria_options INTERFACE -w)
-  cmake_host_system_information(RESULT memory_mb QUERY TOTAL_PHYSICAL_MEMORY)
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND memory_mb GREATER 8000)
-    # GCC collects garbage later: a tenth of the time for half a GiB more of each compiler's memory.
-    target_compile_options(cria_options INTERFACE --param=ggc-min-heapsize=524288)
-  endif()
 else()
   # Designated initializers may leave fields at their defaults.
   target_compile_options(cria_options INTERFACE
