@@ -77,7 +77,8 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^armv7")
        "platforms_posix_memory_tests|MemoryUsageTest.AddressSpaceCountsUntouchedMappings|the emulator maps all 32 bits at once")
 endif()
 
-# The seconds of the longest programs, which start first, so that no processor waits at the end.
+# About how long the longest programs take, in seconds beside each other: they start first, so that no processor waits at the
+# end.
 set(emulated_seconds_cli_convert_tests 75)
 set(emulated_seconds_cli_tests 70)
 set(emulated_seconds_decode_families_test 90)
