@@ -133,10 +133,13 @@ ModelOutline OutlineOf(const ModelConfig& config, FilePlan& plan, size_t metadat
     if (tensor.stored.spec.role == TensorRole::kEmbedTokensPerLayer) {
       outline.per_layer_embedding = tensor.stored.layout;
     }
-    if (tensor.stored.spec.is_multiplied()) outline.matrices.push_back(tensor.stored.layout);
+    if (!tensor.stored.spec.is_multiplied()) continue;
+    outline.matrices.push_back(tensor.stored.layout);
+    if (tensor.stored.spec.is_of_mtp) ++outline.num_mtp_matrices;
   }
-  if (plan.tensors.back().stored.spec.role != TensorRole::kLmHead) {
-    outline.matrices.push_back(outline.embedding);
+  if (FindTensor(plan, TensorRole::kLmHead, kNoLayer) == nullptr) {
+    const auto mtp = static_cast<ptrdiff_t>(outline.num_mtp_matrices);
+    outline.matrices.insert(outline.matrices.end() - mtp, outline.embedding);
   }
   return outline;
 }

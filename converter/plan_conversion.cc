@@ -118,7 +118,7 @@ Status ChooseLayouts(const SizeTarget& target, ChosenMatrices which, const Threa
 
 // Whether the gain of the last norm must stay there, because hidden states are read behind it.
 bool IsReadBehindLastNorm(const Checkpoint& checkpoint) {
-  return checkpoint.pooling || checkpoint.reranking;
+  return checkpoint.pooling || checkpoint.reranking || checkpoint.config.mtp_num_hidden_layers != 0;
 }
 
 // Says how many matrices of the layers do not keep their codes, and why.
@@ -128,7 +128,7 @@ void NoteRoundedMatrices(PlannedConversion& planned) {
   std::set<std::string_view> types;
   for (const PlannedTensor& tensor : planned.plan.tensors) {
     const StoredTensor& stored = tensor.stored;
-    if (stored.spec.layer == kNoLayer || stored.spec.is_always_f32()) continue;
+    if (!stored.spec.is_of_own_layer() || stored.spec.is_always_f32()) continue;
     if (stored.first_row == 0) ++num_matrices;
     if (tensor.keeps_codes) continue;
     ++num_rounded;

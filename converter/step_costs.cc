@@ -51,6 +51,7 @@ Sizes SizesOf(const ModelConfig& config) {
       sizes.head_weights = weights;
       if (config.tie_word_embeddings) continue;
     }
+    if (spec.is_of_mtp) continue;
     if (spec.layer == kNoLayer) {
       sizes.table_weights += weights;
     } else if (!spec.is_always_f32()) {

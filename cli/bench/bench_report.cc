@@ -124,11 +124,15 @@ void PrintThreads(const std::vector<Json>& rows, const std::string& threads) {
 void PrintDrafts(const Json& row) {
   if (row["draft_gain"].is_null()) return;
   std::string sources;
+  const auto add = [&](const std::string& source) {
+    sources += (sources.empty() ? "" : " and ") + source;
+  };
   if (const size_t ngram = row["draft_ngram"].get<size_t>(); ngram != 0) {
-    sources = Format("n-grams of {}", ngram);
+    add(Format("n-grams of {}", ngram));
   }
+  if (row["draft_mtp"].get<bool>()) add("the model's own layer");
   if (const Json& model = row["draft_model_filename"]; !model.is_null()) {
-    sources += (sources.empty() ? "" : " and ") + Printable(model.get<std::string>());
+    add(Printable(model.get<std::string>()));
   }
   std::printf("drafts: from %s, of up to %zu tokens; the gain is over the same text without them\n",
               sources.c_str(), row["draft_max"].get<size_t>());

@@ -143,6 +143,7 @@ void SetSpeed(const SpeedResult& result, RowMaker& row) {
 void SetDrafts(const Engine& engine, const SpeedResult& result, RowMaker& row) {
   const DraftOptions& options = engine.memory_plan().options.drafts;
   row.Set("draft_ngram", options.ngram_tokens);
+  row.Set("draft_mtp", options.has_mtp);
   row.Set("draft_model_filename",
           options.has_model ? Json(engine.draft_engine()->file().path()) : Json());
   row.Set("draft_max", options.max_tokens);

@@ -60,6 +60,7 @@ constexpr ForeignOptions kForeignOptions[] = {
     {"--grammar-file", "--grammar takes the file"},
     {"-j -jf --json-schema-file", "--json-schema takes the file"},
     {"--draft --draft-n", "--draft-max says how many tokens are guessed at once"},
+    {"--spec-type", "drafts come from --draft-ngram, --draft-mtp or --model-draft"},
     {"--reasoning --reasoning-budget --reasoning-format",
      "`cria chat --think` turns reasoning on and off"},
     {"--n-predict --max-tokens --max-new-tokens", "-n says it"},

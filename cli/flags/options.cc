@@ -196,6 +196,11 @@ void AddDraftOptions(CommandLine& command, EngineOptions& options) {
                  "the text; 0: off")
       .Group(group);
   command
+      .AddFlag("--draft-mtp", drafts.has_mtp,
+               "Guess with the model's own layer for multi-token prediction, where --draft-ngram "
+               "finds nothing; only if the model has one")
+      .Group(group);
+  command
       .AddText("-md,--model-draft", options.draft_model_path,
                "A much smaller model with the same vocabulary (.cria), which guesses where "
                "--draft-ngram finds nothing")
@@ -212,7 +217,8 @@ void AddDraftOptions(CommandLine& command, EngineOptions& options) {
       .Group(group);
   command
       .AddNumber("--draft-p-min", drafts.min_probability,
-                 "End a guess of --model-draft before a token that it gives a smaller probability; "
+                 "End a guess of --draft-mtp or --model-draft before a token that it gives a "
+                 "smaller probability; "
                  "0: never")
       .Group(group);
 }

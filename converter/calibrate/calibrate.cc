@@ -19,7 +19,7 @@ namespace cria {
 namespace {
 
 bool IsCalibrated(const PlannedTensor& tensor) {
-  return tensor.stored.spec.layer != kNoLayer && !tensor.stored.spec.is_always_f32();
+  return tensor.stored.spec.is_of_own_layer() && !tensor.stored.spec.is_always_f32();
 }
 
 size_t MostInputs(const FilePlan& plan) {

@@ -97,7 +97,7 @@ class Trial {
     double weights = 0.0;
     for (const PlannedTensor& tensor : plan.tensors) {
       const TensorSpec& spec = tensor.stored.spec;
-      if (spec.layer == kNoLayer || spec.is_vector()) continue;
+      if (!spec.is_of_own_layer() || spec.is_vector()) continue;
       weights += WeightsPerToken(config, spec);
     }
     std::vector<size_t> held_back;

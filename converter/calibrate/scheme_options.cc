@@ -117,7 +117,7 @@ std::vector<MatrixOptions> AllSchemeOptions(const FilePlan& plan, ChosenMatrices
   std::vector<MatrixOptions> matrices;
   for (size_t i = 0; i < plan.tensors.size(); ++i) {
     const TensorSpec& spec = plan.tensors[i].stored.spec;
-    if (spec.is_always_f32()) continue;
+    if (spec.is_always_f32() || spec.is_of_mtp) continue;
     if (spec.layer == kNoLayer && which == ChosenMatrices::kLayers) continue;
     MatrixOptions matrix = {.tensor = i};
     for (const Scheme scheme : kOptionSchemes) {

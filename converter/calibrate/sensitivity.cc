@@ -113,7 +113,7 @@ class Measurement {
     double weights = 0.0;
     for (const MatrixOptions& matrix : matrices_) {
       const TensorSpec& spec = plan_.tensors[matrix.tensor].stored.spec;
-      if (spec.layer != kNoLayer) weights += WeightsPerToken(config_, spec);
+      if (spec.is_of_own_layer()) weights += WeightsPerToken(config_, spec);
     }
     std::vector<size_t> all(tokens_.num_windows());
     std::ranges::iota(all, size_t{0});

@@ -105,6 +105,11 @@ constexpr std::array kLinearAttentionNames = {
     TensorName{"ssm_out", "linear_attn.out_proj"},
     TensorName{kGgmlDecayRate, "linear_attn.A_log"},
     TensorName{kGgmlDtBias, "linear_attn.dt_bias"},
+    // These are in the block that guesses tokens.
+    TensorName{"nextn.eh_proj", "mtp.fc"},
+    TensorName{"nextn.enorm", "mtp.embedding_norm"},
+    TensorName{"nextn.hnorm", "mtp.hidden_norm"},
+    TensorName{"nextn.shared_head_norm", "mtp.norm"},
 };
 // Whole names of Gemma 4's tensors, of the model and in layers.
 constexpr std::array kGemma4ModelNames = {
@@ -310,6 +315,31 @@ bool IsOfLaterBlock(std::string_view name, uint32_t num_layers) {
   return parsed.ec == std::errc() && index >= num_layers;
 }
 
+// Leaves out the blocks behind the model's layers unless they are one that guesses tokens, with all
+// that it needs and without an embedding and a head of its own.
+void LeaveOutLaterBlocks(Checkpoint& checkpoint) {
+  ModelConfig& config = checkpoint.config;
+  const std::string layer = Format("model.layers.{}.", config.num_hidden_layers);
+  const auto has = [&](std::string_view name) {
+    return checkpoint.tensors.contains(Format("{}{}.weight", layer, name));
+  };
+  const bool is_whole = has("mtp.fc") && has("mtp.embedding_norm") && has("mtp.hidden_norm") &&
+                        has("mtp.norm") && has("input_layernorm");
+  const bool has_others = std::ranges::any_of(checkpoint.tensors, [](const auto& tensor) {
+    return tensor.first.contains(".nextn.");  // A name that is not known.
+  });
+  if (config.mtp_num_hidden_layers != 0 && is_whole && !has_others) return;
+  config.mtp_num_hidden_layers = 0;
+  const size_t num_left_out = std::erase_if(checkpoint.tensors, [&](const auto& tensor) {
+    return IsOfLaterBlock(tensor.first, config.num_hidden_layers);
+  });
+  if (num_left_out == 0) return;
+  checkpoint.notes.push_back(
+      Format("the part of the file that drafts tokens ({} tensors) is left out: this version knows "
+             "only a single layer without an embedding and a head of its own",
+             num_left_out));
+}
+
 Status CheckConfig(const Checkpoint& checkpoint) {
   const Status valid = ValidateConfig(checkpoint.config);
   if (valid) return {};
@@ -365,14 +395,8 @@ Result<Checkpoint> OpenGgufCheckpoint(const std::filesystem::path& path) {
       std::min<uint64_t>(embedding->shape.front(), std::numeric_limits<uint32_t>::max());
   CRIA_ASSIGN_OR_RETURN(checkpoint.config, ReadGgufConfig(file.metadata, architecture,
                                                           static_cast<uint32_t>(vocab_size)));
-  size_t num_left_out = 0;
   for (TensorSource& tensor : file.tensors) {
     const RenamedTensor renamed = Rename(tensor.name, architecture);
-    if (architecture.has_linear_attention &&
-        IsOfLaterBlock(renamed.name, checkpoint.config.num_hidden_layers)) {
-      ++num_left_out;
-      continue;
-    }
     // The model's is positive.
     if (renamed.module == kGgmlDecayRate) tensor.factor = -1.0f;
     if (architecture.is_interleaved && IsInterleaved(renamed.module)) {
@@ -390,10 +414,7 @@ Result<Checkpoint> OpenGgufCheckpoint(const std::filesystem::path& path) {
                   Format("{}: tensor \"{}\" appears twice", path.string(), Quotable(renamed.name)));
     }
   }
-  if (num_left_out > 0) {
-    checkpoint.notes.push_back(
-        Format("the part of the file that drafts tokens ({} tensors) is left out", num_left_out));
-  }
+  if (architecture.has_linear_attention) LeaveOutLaterBlocks(checkpoint);
   if (architecture.has_fused_projections) CRIA_RETURN_IF_ERROR(SplitFusedTensors(checkpoint));
   if (architecture.has_linear_attention || architecture.has_mamba) {
     CRIA_RETURN_IF_ERROR(CheckConfig(checkpoint));

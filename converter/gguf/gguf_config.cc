@@ -198,6 +198,7 @@ class ConfigReader {
     }
     const uint32_t num_blocks = config_.num_hidden_layers;
     config_.num_hidden_layers -= num_drafting;
+    config_.mtp_num_hidden_layers = num_drafting == 1 ? 1 : 0;
     CRIA_RETURN_IF_ERROR(ReadLinearLayers(num_blocks));
     if (!std::ranges::contains(is_linear_, true)) return {};
     CRIA_ASSIGN_OR_RETURN(config_.linear_conv_kernel_dim,

@@ -123,13 +123,50 @@ Status RefuseBytes(const Checkpoint& checkpoint) {
   return {};
 }
 
-// Layers that guess the tokens after the next one, for drafts.
-void LeaveOutDrafter(Checkpoint& checkpoint) {
-  const size_t num_left_out = std::erase_if(
-      checkpoint.tensors, [](const auto& tensor) { return tensor.first.starts_with("mtp."); });
-  if (num_left_out == 0) return;
-  checkpoint.notes.push_back(Format(
-      "the part of the checkpoint that drafts tokens (mtp, {} tensors) is left out", num_left_out));
+// The names of the layer that guesses tokens, and what they are in a layer behind the others.
+constexpr std::array kMtpNames = {PartPrefix{"mtp.layers.0.", ""}, PartPrefix{"mtp.fc.", "mtp.fc."},
+                                  PartPrefix{"mtp.norm.", "mtp.norm."},
+                                  PartPrefix{"mtp.pre_fc_norm_embedding.", "mtp.embedding_norm."},
+                                  PartPrefix{"mtp.pre_fc_norm_hidden.", "mtp.hidden_norm."}};
+
+const PartPrefix* FindMtpName(std::string_view name) {
+  const auto found = std::ranges::find_if(
+      kMtpNames, [&](const PartPrefix& part) { return name.starts_with(part.prefix); });
+  return found == kMtpNames.end() ? nullptr : &*found;
+}
+
+// Makes the layer that guesses tokens one behind the model's own. Leaves it out if it has several
+// layers, or an embedding or a head of its own.
+Status TakeMtp(Checkpoint& checkpoint) {
+  TensorSources tensors;
+  for (auto& [name, source] : checkpoint.tensors) {
+    if (name.starts_with("mtp.")) tensors.emplace(name, std::move(source));
+  }
+  if (tensors.empty()) return {};
+  std::erase_if(checkpoint.tensors,
+                [](const auto& tensor) { return tensor.first.starts_with("mtp."); });
+  const bool is_known = std::ranges::all_of(
+      tensors, [](const auto& tensor) { return FindMtpName(tensor.first) != nullptr; });
+  const bool is_whole = std::ranges::all_of(kMtpNames, [&](const PartPrefix& part) {
+    return std::ranges::any_of(
+        tensors, [&](const auto& tensor) { return tensor.first.starts_with(part.prefix); });
+  });
+  if (!is_known || !is_whole) {
+    checkpoint.notes.push_back(
+        Format("the part of the checkpoint that drafts tokens (mtp, {} tensors) is left out: this "
+               "version knows only a single layer without an embedding and a head of its own",
+               tensors.size()));
+    return {};
+  }
+  ModelConfig& config = checkpoint.config;
+  for (auto& [name, source] : tensors) {
+    const PartPrefix& part = *FindMtpName(name);
+    std::string renamed = Format("model.layers.{}.{}{}", config.num_hidden_layers, part.replacement,
+                                 name.substr(part.prefix.size()));
+    CRIA_RETURN_IF_ERROR(AddTensor(std::move(renamed), std::move(source), checkpoint));
+  }
+  config.mtp_num_hidden_layers = 1;
+  return {};
 }
 
 // The model's element is exp(A_log).
@@ -227,7 +264,7 @@ Result<Checkpoint> OpenHfCheckpoint(const std::filesystem::path& folder) {
   CRIA_RETURN_IF_ERROR(AddModelPrefix(checkpoint));
   if (model.has_mxfp4) CRIA_RETURN_IF_ERROR(JoinMxfp4Tensors(checkpoint));
   CRIA_RETURN_IF_ERROR(RefuseBytes(checkpoint));
-  if (model.has_drafter) LeaveOutDrafter(checkpoint);
+  if (model.has_mtp) CRIA_RETURN_IF_ERROR(TakeMtp(checkpoint));
   if (model.has_vision) CRIA_RETURN_IF_ERROR(LeaveOutVision(checkpoint));
   if (model.may_have_head && checkpoint.tensors.contains("lm_head.weight")) {
     checkpoint.config.tie_word_embeddings = false;

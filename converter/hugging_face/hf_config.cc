@@ -263,7 +263,7 @@ Result<HfModel> ReadFields(const JsonFields& fields, const Family& named) {
   HfModel model = {.has_fused_projections = family.has_fused_projections,
                    .has_lfm2_names = family.short_conv != nullptr,
                    .has_gpt_oss_names = family.experts != nullptr && family.experts->is_gpt_oss,
-                   .has_drafter = family.linear_attention,
+                   .has_mtp = family.linear_attention,
                    .has_interleaved_rope = family.has_interleaved_rope,
                    .layer_modules = family.layer_modules};
   if (model.has_gpt_oss_names) {

@@ -17,8 +17,8 @@ struct HfModel {
   bool has_fused_projections = false;
   bool has_lfm2_names = false;
   bool has_gpt_oss_names = false;
-  bool has_mxfp4 = false;    // Matrices may be in MXFP4, as JoinMxfp4Tensors says.
-  bool has_drafter = false;  // There may be tensors of layers that guess later tokens.
+  bool has_mxfp4 = false;  // Matrices may be in MXFP4, as JoinMxfp4Tensors says.
+  bool has_mtp = false;    // There may be tensors of layers that guess later tokens.
   bool has_interleaved_rope = false;
   bool keys_are_values = false;  // In layers without a window, as FitGemma4Tensors says.
   std::span<const LayerModule> layer_modules = {};  // With other names than a Llama's.

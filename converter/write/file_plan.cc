@@ -17,6 +17,9 @@ Scheme SchemeOf(const TensorSpec& spec, const TensorSchemes& schemes) {
   if (spec.role == TensorRole::kLmHead || spec.role == TensorRole::kPerLayerModelProj) {
     return schemes.head;
   }
+  // No text calibrates the layer that guesses tokens, and what it guesses wrong takes time.
+  const bool is_of_experts = spec.num_parts > 1;
+  if (spec.is_of_mtp && !is_of_experts && schemes.weights != Scheme::kF32) return Scheme::kQc8w;
   return schemes.weights;
 }
 

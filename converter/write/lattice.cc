@@ -16,7 +16,7 @@ constexpr size_t kRowsOfTensor = 8;
 constexpr double kMostRelativeError = 1.0 / 256;
 
 bool IsQuantizedMatrix(const PlannedTensor& tensor) {
-  return tensor.stored.spec.layer != kNoLayer && !tensor.stored.spec.is_always_f32();
+  return tensor.stored.spec.is_of_own_layer() && !tensor.stored.spec.is_always_f32();
 }
 
 // Whether some rows of the part, evenly spaced, lose nearly nothing in the layout.

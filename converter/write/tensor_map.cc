@@ -156,6 +156,14 @@ PartNames PartNamesOf(const TensorSpec& spec, TensorRole role, const ModelConfig
       return {"pre_feedforward_layernorm_2.weight"};
     case TensorRole::kExpertsOutputNorm:
       return {"post_feedforward_layernorm_2.weight"};
+    case TensorRole::kMtpEmbeddingNorm:
+      return {"mtp.embedding_norm.weight"};
+    case TensorRole::kMtpHiddenNorm:
+      return {"mtp.hidden_norm.weight"};
+    case TensorRole::kMtpFc:
+      return {"mtp.fc.weight"};
+    case TensorRole::kMtpNorm:
+      return {"mtp.norm.weight"};
     case TensorRole::kExpertsGateUpProj:
       return {"gate_proj.weight", "up_proj.weight"};
     case TensorRole::kExpertsDownProj:

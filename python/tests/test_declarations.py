@@ -20,7 +20,7 @@ HEADER = Path(SOURCES, "runtime", "include", "cria", "cria.h")
 
 
 def fields(struct: Any) -> Set[str]:
-    return {name for name, *_ in struct._fields_} - {"struct_size", "reserved"}
+    return {name for name, *_ in struct._fields_} - {"struct_size", "reserved", "reserved_2"}
 
 
 def compile_program(source: Path, program: Path) -> None:

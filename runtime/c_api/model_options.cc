@@ -22,6 +22,8 @@ namespace {
 // struct_size of the version before it counted them. For this, it has 64 bits.
 static_assert(offsetof(cria_model_options, max_constraints) % alignof(cria_model_options) == 0);
 static_assert(sizeof(cria_model_options) ==
+              offsetof(cria_model_options, reserved_2) + sizeof(uint32_t));
+static_assert(offsetof(cria_model_options, draft_mtp) ==
               offsetof(cria_model_options, max_temperature_celsius) + sizeof(double));
 static_assert(offsetof(cria_model_options, max_temperature_celsius) ==
               offsetof(cria_model_options, max_constraints) + sizeof(uint64_t));
@@ -86,13 +88,15 @@ Result<EngineOptions> ToEngineOptions(const cria_model_options& options) {
       // On 32 bits, the largest number would mean the model's own context.
       .context_tokens = std::min<size_t>(options.context_tokens, kModelsOwnContext - 1),
       .ignore_memory_limits = options.ignore_memory_limits != 0};
-  if (options.reserved != 0) {
+  if (options.reserved != 0 || options.reserved_2 != 0) {
     return Fail(ErrorCode::kUnsupported,
-                "reserved of cria_model_options is not 0; use CRIA_MODEL_OPTIONS_INIT");
+                "reserved or reserved_2 of cria_model_options is not 0; use "
+                "CRIA_MODEL_OPTIONS_INIT");
   }
   engine.drafts.ngram_tokens = options.draft_ngram_tokens;
   engine.drafts.min_tokens = options.min_draft_tokens;
   engine.drafts.min_probability = options.min_draft_probability;
+  engine.drafts.has_mtp = options.draft_mtp != 0;
   if (options.max_draft_tokens != 0) engine.drafts.max_tokens = options.max_draft_tokens;
   engine.max_constraints = static_cast<size_t>(
       std::min<uint64_t>(options.max_constraints, std::numeric_limits<uint32_t>::max()));

@@ -14,7 +14,7 @@ Status Decoder::Forward(const Batch& batch) {
   CRIA_RETURN_IF_ERROR(Embed(batch));
   // After this, nothing fails on one rank alone, so that all take part in the same exchanges.
   CRIA_RETURN_IF_ERROR(ranks_.BeginForward(batch, sequences_.pages(), placement_.states()));
-  const Status run = RunLayers(batch.tokens.size());
+  const Status run = RunLayers(batch);
   if (RecurrentStates* const states = sequences_.states(); states != nullptr) {
     for (const BatchRun& computed : batch.runs) {
       run ? states->Advance(computed.sequence) : states->Lose(computed.sequence);
@@ -38,7 +38,7 @@ Status Decoder::ComputePlaced(const Batch& batch, std::span<const SequenceShift>
   }
   for (const StateRun& state : states) placement_.PlaceState(state);
   CRIA_RETURN_IF_ERROR(Embed(batch));
-  return RunLayers(batch.tokens.size());
+  return RunLayers(batch);
 }
 
 Status Decoder::Check(const Batch& batch) const {
@@ -75,15 +75,17 @@ Status Decoder::PlaceRuns(const Batch& batch) {
   return {};
 }
 
+Status Decoder::ReadEmbedding(const Batch& batch, size_t row, float* output) const {
+  if (!batch.has_embedding(row)) return embedding_.Read(batch.tokens[row], output);
+  std::copy_n(batch.embeddings[row], hidden_size(), output);
+  return {};
+}
+
 Status Decoder::Embed(const Batch& batch) {
   const std::span<const int32_t> tokens = batch.tokens;
   workers_.Resume();
   for (size_t row = 0; row < tokens.size(); ++row) {
-    if (batch.has_embedding(row)) {
-      std::copy_n(batch.embeddings[row], hidden_size(), hidden_.Row(row));
-    } else {
-      CRIA_RETURN_IF_ERROR(embedding_.Read(tokens[row], hidden_.Row(row)));
-    }
+    CRIA_RETURN_IF_ERROR(ReadEmbedding(batch, row, hidden_.Row(row)));
   }
   workers_.Count(OperatorKind::kEmbedding);
   if (shape_.config.rotated_residual) {
@@ -93,7 +95,8 @@ Status Decoder::Embed(const Batch& batch) {
   return per_layer_inputs_ == nullptr ? Status() : per_layer_inputs_->Compute(tokens);
 }
 
-Status Decoder::RunLayers(size_t rows) {
+Status Decoder::RunLayers(const Batch& batch) {
+  size_t rows = batch.tokens.size();
   // The time in which rank 0 tells the others what to compute is not counted.
   workers_.Resume();
   const DecoderLayer& first = layers_.front();
@@ -114,7 +117,61 @@ Status Decoder::RunLayers(size_t rows) {
     CRIA_RETURN_IF_ERROR(layer.feed_forward->Run(rows));
     CRIA_RETURN_IF_ERROR(EndLayer(layer, i + 1 < layers_.size() ? &layers_[i + 1] : nullptr, rows));
   }
+  if (mtp_ != nullptr) {
+    CRIA_RETURN_IF_ERROR(StoreForGuesses(batch));
+    rows = placement_.logit_rows().size();
+  }
   head_.Begin(rows);
+  return {};
+}
+
+Status Decoder::StoreForGuesses(const Batch& batch) {
+  const size_t rows = batch.tokens.size();
+  for (size_t row = 0; row < rows; ++row) {
+    CRIA_RETURN_IF_ERROR(ReadEmbedding(batch, row, mtp_->Embedding(row)));
+  }
+  workers_.Count(OperatorKind::kEmbedding);
+  CRIA_RETURN_IF_ERROR(mtp_->Store(placement_, head_.norm(), rows));
+  hidden_.Keep(placement_.logit_rows());
+  return {};
+}
+
+Status Decoder::Guess(const GuessRequest& request, const GuessCallback& choose) {
+  if (mtp_ == nullptr) return TokenModel::Guess(request, choose);
+  if (request.position == 0 || request.max_tokens == 0) return {};
+  const auto lock = workers_.Lock();
+  const auto truncate = [&]() -> Status {
+    CRIA_RETURN_IF_ERROR(sequences_.Truncate(request.sequence, request.position));
+    return CarryOutLocked();
+  };
+  CRIA_RETURN_IF_ERROR(truncate());
+  CRIA_RETURN_IF_ERROR(sequences_.Extend(request.sequence, request.position + request.max_tokens));
+  CRIA_RETURN_IF_ERROR(CarryOutLocked());
+  Status run = RunGuesses(request, choose);
+  CRIA_RETURN_IF_ERROR(truncate());
+  return run;
+}
+
+Status Decoder::RunGuesses(const GuessRequest& request, const GuessCallback& choose) {
+  const KvPages& pages = sequences_.pages();
+  const float* previous = mtp_->LastHidden(sequences_.states()->Run(request.sequence));
+  int32_t token = request.token;
+  for (size_t i = 0; i < request.max_tokens; ++i) {
+    placement_.Clear();
+    placement_.Add({.sequence = request.sequence,
+                    .first_position = request.position + i,
+                    .num_tokens = 1,
+                    .num_logits = 1},
+                   pages.shift(request.sequence));
+    for (size_t group = 0; group < pages.num_groups(); ++group) {
+      placement_.Place(group, pages.Table(request.sequence, group));
+    }
+    CRIA_RETURN_IF_ERROR(embedding_.Read(token, mtp_->Embedding(0)));
+    CRIA_ASSIGN_OR_RETURN(const std::span<float> logits, mtp_->Guess(placement_, previous));
+    token = choose(logits);
+    if (token < 0) return {};
+    previous = mtp_->LastOutput();
+  }
   return {};
 }
 

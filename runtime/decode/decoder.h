@@ -16,6 +16,7 @@
 #include "decode/embedding.h"
 #include "decode/hidden_state.h"
 #include "decode/kv_cache.h"
+#include "decode/mtp_layer.h"
 #include "decode/output_head.h"
 #include "decode/per_layer_inputs.h"
 #include "decode/profile.h"
@@ -59,6 +60,8 @@ class Decoder final : public TokenModel {
   Status Forward(const Batch& batch) override;
   Result<std::span<float>> Logits(size_t row) override;
   Result<std::span<const float>> LastHiddenState(size_t row) override { return head_.Hidden(row); }
+  bool can_guess() const override { return mtp_ != nullptr; }
+  Status Guess(const GuessRequest& request, const GuessCallback& choose) override;
   Sequences& sequences() override { return sequences_; }
   const Sequences& sequences() const { return sequences_; }
   Status CarryOutMoves() override;
@@ -78,6 +81,7 @@ class Decoder final : public TokenModel {
   Status ExchangeState(const KeptState& state, std::span<float> scratch, KvDirection direction);
   // This rank's part of a state, which is in its place or else in `scratch`.
   std::span<float> StateAfter(const KeptState& state, std::span<float> scratch) const {
+    if (shape_.is_mtp_hidden(state.layer)) return mtp_->StateAfter(state.place, state.num_rows);
     return layers_[state.layer].mixer->StateAfter(state.place, state.num_rows, scratch);
   }
 
@@ -104,6 +108,8 @@ class Decoder final : public TokenModel {
   Decoder(const DecoderShape& shape, const Workers& workers, RankLink& ranks, DecoderMemory memory,
           Arena arena, EmbeddingReader embedding);
 
+  // Makes the halves of a layer, which work with `context`. Returns its attention, if it has any.
+  const SelfAttention* MakeBlocks(size_t index, const LayerContext& context, DecoderLayer& layer);
   // Makes the layers, and loads their weights and those of the head.
   Status Load(const ModelFile& file, const xnn::PackedWeights& weights);
   Status Check(const Batch& batch) const;
@@ -111,13 +117,19 @@ class Decoder final : public TokenModel {
   // where the rows of the batch stand. Fails if a sequence has fewer tokens than the run's first
   // position.
   Status PlaceRuns(const Batch& batch);
+  // Writes the embedding of a row's token, or what the batch has in its place.
+  Status ReadEmbedding(const Batch& batch, size_t row, float* output) const;
   // Fills the first rows of the hidden state and, if there are any, of the per-layer inputs.
   Status Embed(const Batch& batch);
   // Adds the output of the layer's feed-forward, and what comes after that; `next` is null after
   // the last layer.
   Status EndLayer(const DecoderLayer& layer, const DecoderLayer* next, size_t rows) const;
   // Runs a batch whose rows are placed and embedded.
-  Status RunLayers(size_t rows);
+  Status RunLayers(const Batch& batch);
+  // Adds the rows of the batch to what mtp_ keeps, and lets those without logits end.
+  Status StoreForGuesses(const Batch& batch);
+  // Guess, when the sequence has rows for the tokens.
+  Status RunGuesses(const GuessRequest& request, const GuessCallback& choose);
   // Lets the rows without logits end, in `mixer` and in what is around the layers. Returns how many
   // rows are left.
   size_t KeepLogitRows(TokenMixer& mixer);
@@ -139,6 +151,7 @@ class Decoder final : public TokenModel {
   const HiddenState hidden_;
   OutputHead head_;
   std::unique_ptr<PerLayerInputs> per_layer_inputs_;  // Null if the model has none.
+  std::unique_ptr<MtpLayer> mtp_;                     // Null without has_mtp.
   std::vector<DecoderLayer> layers_;
   std::deque<xnn::Linear> linears_;  // The projections of layers and head point into it.
   uint64_t weight_bytes_per_token_ = 0;

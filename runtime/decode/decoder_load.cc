@@ -48,25 +48,66 @@ Decoder::Decoder(const DecoderShape& shape, const Workers& workers, RankLink& ra
       cache_(shape_, memory_.kv, ArenaView(arena_, memory_.layout), ropes_),
       states_(shape_, memory_.states, ArenaView(arena_, memory_.layout)),
       placement_(shape_, memory_.placement, ArenaView(arena_, memory_.layout), ropes_),
-      hidden_(shape_, memory_.hidden, ArenaView(arena_, memory_.layout), workers_, ranks_),
+      hidden_(shape_, memory_.hidden, ArenaView(arena_, memory_.layout), workers_, ranks_,
+              shape_.config.rotated_residual),
       head_(shape_, arena_.Pointer<float>(memory_.layout, memory_.logits), workers_, ranks_,
             hidden_),
       layers_(shape_.config.num_hidden_layers) {}
+
+const SelfAttention* Decoder::MakeBlocks(size_t index, const LayerContext& context,
+                                         DecoderLayer& layer) {
+  const ModelConfig& config = shape_.config;
+  const LayerKind& kind = config.layer_kind(index);
+  const ArenaView arena(arena_, memory_.layout);
+  const SelfAttention* attention = nullptr;
+  if (kind.short_conv) {
+    layer.mixer = std::make_unique<ShortConvolution>(
+        context, arena.Pointer<float>(memory_.recurrent.convolution.projected),
+        states_.layer(index));
+  } else if (kind.linear_attention) {
+    layer.mixer = std::make_unique<GatedDeltaNet>(
+        context, GatedDeltaNet::Buffers(memory_.recurrent.delta_net, arena), states_.layer(index));
+  } else if (kind.mamba) {
+    layer.mixer = std::make_unique<Mamba2>(context, Mamba2::Buffers(memory_.recurrent.mamba, arena),
+                                           states_.layer(index));
+  } else {
+    // The layer that guesses has no row for the first token.
+    const size_t begin_position = index == config.num_hidden_layers ? 1 : 0;
+    auto mixer = std::make_unique<SelfAttention>(context, kind,
+                                                 SelfAttention::Buffers(memory_.attention, arena),
+                                                 cache_.layer(index), begin_position);
+    attention = mixer.get();
+    layer.mixer = std::move(mixer);
+  }
+  const MixtureOfExperts::Buffers mixture(memory_.feed_forward.mixture, arena);
+  auto* const gate_up = arena.Pointer<float>(memory_.feed_forward.gate_up);
+  if (config.is_mixture(index) && config.enable_moe_block) {
+    layer.feed_forward = std::make_unique<MoeBlock>(
+        context, kind, mixture, gate_up, arena.Pointer<float>(memory_.feed_forward.moe_outputs));
+  } else if (config.is_mixture(index)) {
+    layer.feed_forward = std::make_unique<MixtureOfExperts>(context, mixture, gate_up);
+  } else if (config.ungated_mlp) {
+    layer.feed_forward = std::make_unique<UngatedFeedForward>(context, index, gate_up);
+  } else {
+    layer.feed_forward = std::make_unique<DenseFeedForward>(
+        context, config.intermediate_size_of(kind), gate_up, DenseFeedForward::Roles{});
+  }
+  return attention;
+}
 
 Status Decoder::Load(const ModelFile& file, const xnn::PackedWeights& weights) {
   const ModelConfig& config = shape_.config;
   const ArenaView arena(arena_, memory_.layout);
   const LayerContext context = {config, workers_, ranks_, hidden_};
-  const SelfAttention::Buffers attention_buffers(memory_.attention, arena);
-  const MixtureOfExperts::Buffers mixture_buffers(memory_.feed_forward.mixture, arena);
-  const GatedDeltaNet::Buffers delta_net_buffers(memory_.recurrent.delta_net, arena);
-  const Mamba2::Buffers mamba_buffers(memory_.recurrent.mamba, arena);
-  auto* const convolved = arena.Pointer<float>(memory_.recurrent.convolution.projected);
-  auto* const gate_up = arena.Pointer<float>(memory_.feed_forward.gate_up);
-
   TensorPlaces places;
   // A rank may have only a part of the head.
-  head_.AddPlaces(places, file.tensor(TensorRole::kLmHead).layout.output_channels);
+  const size_t head_channels = file.tensor(TensorRole::kLmHead).layout.output_channels;
+  head_.AddPlaces(places, head_channels);
+  if (shape_.options.has_mtp) {
+    mtp_ = std::make_unique<MtpLayer>(shape_, memory_.mtp, memory_.hidden, arena, workers_, ranks_,
+                                      hidden_, states_.layer(config.num_hidden_layers + 1));
+    mtp_->AddHeadPlace(places, head_channels);
+  }
   if (config.hidden_size_per_layer_input != 0) {
     CRIA_ASSIGN_OR_RETURN(
         PerLayerInputs inputs,
@@ -79,35 +120,8 @@ Status Decoder::Load(const ModelFile& file, const xnn::PackedWeights& weights) {
   size_t last_to_store = 0;
   for (size_t i = 0; i < layers_.size(); ++i) {
     DecoderLayer& layer = layers_[i];
-    if (config.layer_kind(i).short_conv) {
-      layer.mixer = std::make_unique<ShortConvolution>(context, convolved, states_.layer(i));
-      attentions.push_back(nullptr);
-    } else if (config.layer_kind(i).linear_attention) {
-      layer.mixer = std::make_unique<GatedDeltaNet>(context, delta_net_buffers, states_.layer(i));
-      attentions.push_back(nullptr);
-    } else if (config.layer_kind(i).mamba) {
-      layer.mixer = std::make_unique<Mamba2>(context, mamba_buffers, states_.layer(i));
-      attentions.push_back(nullptr);
-    } else {
-      auto attention = std::make_unique<SelfAttention>(context, config.layer_kind(i),
-                                                       attention_buffers, cache_.layer(i));
-      attentions.push_back(attention.get());
-      layer.mixer = std::move(attention);
-    }
+    attentions.push_back(MakeBlocks(i, context, layer));
     if (config.layer_kind(i).stores_tokens()) last_to_store = i;
-    if (config.is_mixture(i) && config.enable_moe_block) {
-      layer.feed_forward =
-          std::make_unique<MoeBlock>(context, config.layer_kind(i), mixture_buffers, gate_up,
-                                     arena.Pointer<float>(memory_.feed_forward.moe_outputs));
-    } else if (config.is_mixture(i)) {
-      layer.feed_forward = std::make_unique<MixtureOfExperts>(context, mixture_buffers, gate_up);
-    } else if (config.ungated_mlp) {
-      layer.feed_forward = std::make_unique<UngatedFeedForward>(context, i, gate_up);
-    } else {
-      layer.feed_forward = std::make_unique<DenseFeedForward>(
-          context, config.intermediate_size_of(config.layer_kind(i)), gate_up,
-          DenseFeedForward::Roles{});
-    }
     if (per_layer_inputs_ != nullptr) {
       layer.per_layer = std::make_unique<PerLayerBlock>(
           context, per_layer_inputs_->OfLayer(i), arena.Pointer<float>(memory_.per_layer.gates));
@@ -115,7 +129,13 @@ Status Decoder::Load(const ModelFile& file, const xnn::PackedWeights& weights) {
     places.BeginLayer(static_cast<int>(i));
     layer.AddPlaces(places, config.hidden_size);
   }
-  layers_[last_to_store].is_last_to_store = true;
+  if (mtp_ == nullptr) {
+    layers_[last_to_store].is_last_to_store = true;
+  } else {
+    MakeBlocks(config.num_hidden_layers, {config, workers_, ranks_, mtp_->hidden()}, mtp_->layer());
+    places.BeginLayer(static_cast<int>(config.num_hidden_layers));
+    mtp_->AddPlaces(places);
+  }
 
   CRIA_RETURN_IF_ERROR(LoadVectors(file, places, arena.Pointer<float>(memory_.vectors)));
   if (HasKeyOffsets(config, shape_.options.kv_type)) {

@@ -11,10 +11,10 @@ namespace cria {
 DecoderMemory PlanDecoderMemory(const ModelConfig& config, const DecoderOptions& options,
                                 size_t num_threads) {
   const DecoderShape shape = {config, EffectiveOptions(options), num_threads};
-  const size_t widest_input =
-      std::max<size_t>({config.hidden_size, config.most_query_channels(),
-                        config.linear_value_channels(), config.mamba_channels(),
-                        WidestDenseFeedForward(config), config.hidden_size_per_layer_input});
+  const size_t widest_input = std::max<size_t>(
+      {config.hidden_size, config.most_query_channels(), config.linear_value_channels(),
+       config.mamba_channels(), WidestDenseFeedForward(config), config.hidden_size_per_layer_input,
+       options.has_mtp ? 2 * config.hidden_size : 0});
   DecoderMemory memory;
   ArenaLayout& layout = memory.layout;
   memory.vectors = layout.Add("norm weights", VectorElements(config) * sizeof(float), kWholeLife);
@@ -36,6 +36,7 @@ DecoderMemory PlanDecoderMemory(const ModelConfig& config, const DecoderOptions&
   memory.feed_forward.mixture = MixtureOfExperts::Plan(shape, layout);
   memory.feed_forward.moe_outputs = MoeBlock::Plan(shape, layout);
   memory.per_layer = PerLayerInputs::Plan(shape, layout);
+  memory.mtp = MtpLayer::Plan(shape, layout);
   layout.Solve();
   return memory;
 }

@@ -10,6 +10,7 @@
 #include "decode/kv_cache.h"
 #include "decode/mamba2.h"
 #include "decode/mixture.h"
+#include "decode/mtp_layer.h"
 #include "decode/per_layer_inputs.h"
 #include "decode/rope_tables.h"
 #include "decode/self_attention.h"
@@ -50,6 +51,7 @@ struct DecoderMemory {
   RecurrentRegions recurrent;
   FeedForwardRegions feed_forward;
   PerLayerInputs::Regions per_layer;
+  MtpLayer::Regions mtp;
   ArenaLayout::RegionId logits;
 };
 

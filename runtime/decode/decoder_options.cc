@@ -80,6 +80,9 @@ Status ValidateDecoderOptions(const ModelConfig& config, const DecoderOptions& o
   if (options.max_logit_rows == 0) {
     return Fail(ErrorCode::kUsage, "a product of 0 rows of logits computes nothing");
   }
+  if (options.has_mtp && config.mtp_num_hidden_layers == 0) {
+    return Fail(ErrorCode::kUsage, "the model has no layer that guesses tokens (mtp)");
+  }
   return {};
 }
 

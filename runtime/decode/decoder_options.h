@@ -34,6 +34,8 @@ struct DecoderOptions {
   // A sequence can always be truncated by so many of its last tokens, at least one: a token that is
   // run again, and drafts.
   size_t revocable_tokens = 1;
+  // The layer of the model that guesses tokens (MtpLayer) is loaded and follows every batch.
+  bool has_mtp = false;
 };
 
 // The options as a decoder uses them: what is more than it can be is reduced, and what is less than
@@ -56,6 +58,10 @@ struct DecoderShape {
   size_t num_threads = 1;  // The most that compute at once.
 
   size_t sequence_tokens() const { return MaxSequenceTokens(config, options); }
+  // The layers that keep something of sequences: those of the model, and with has_mtp the layer
+  // that guesses, which has keys and values, and behind it the hidden state that it reads.
+  size_t num_keeping_layers() const { return config.num_hidden_layers + (options.has_mtp ? 2 : 0); }
+  bool is_mtp_hidden(size_t layer) const { return layer == size_t{config.num_hidden_layers} + 1; }
 };
 
 }  // namespace cria

@@ -31,11 +31,11 @@ HiddenState::Regions HiddenState::Plan(const DecoderShape& shape, size_t widest_
 }
 
 HiddenState::HiddenState(const DecoderShape& shape, const Regions& regions, const ArenaView& arena,
-                         const Workers& workers, RankMath& ranks)
+                         const Workers& workers, RankMath& ranks, bool is_rotated)
     : size_(shape.config.hidden_size),
       epsilon_(shape.config.rms_norm_eps),
       has_norms_before_(shape.config.has_norms_before()),
-      is_rotated_(shape.config.rotated_residual),
+      is_rotated_(is_rotated),
       workers_(workers),
       ranks_(ranks),
       hidden_(arena.Pointer<float>(regions.hidden)),
@@ -78,6 +78,11 @@ void HiddenState::Keep(std::span<const uint32_t> rows) const {
   for (size_t i = 0; i < rows.size(); ++i) {
     if (rows[i] != i) std::copy_n(Row(rows[i]), size_, Row(i));
   }
+}
+
+void HiddenState::Normalize(size_t row, const float* norm) const {
+  const float* const hidden = is_rotated_ ? TurnBack(Row(row), row) : Row(row);
+  ops::RmsNorm(hidden, norm, size_, epsilon_, normed_ + row * size_);
 }
 
 void HiddenState::NormalizeForHead(size_t row, size_t target, const float* norm,

@@ -27,9 +27,10 @@ class HiddenState {
   // `widest_input`: of all products whose inputs are rows of a batch.
   static Regions Plan(const DecoderShape& shape, size_t widest_input, ArenaLayout& layout);
 
-  // All must outlive the object.
+  // `is_rotated`: the rows are multiplied by the Hadamard matrix of ops/hadamard.h. All must
+  // outlive the object.
   HiddenState(const DecoderShape& shape, const Regions& regions, const ArenaView& arena,
-              const Workers& workers, RankMath& ranks);
+              const Workers& workers, RankMath& ranks, bool is_rotated);
 
   float* Row(size_t row) const { return hidden_ + row * size_; }
   // What the products at the beginning of a block read, [rows][hidden_size]: normalized rows, or
@@ -60,6 +61,8 @@ class HiddenState {
                   const Projection* next, const float* scalar = nullptr) const;
   // Leaves only `rows`, in ascending order: they become the first rows.
   void Keep(std::span<const uint32_t> rows) const;
+  // Writes row `row`, without the rotation and normalized, to the same row of normed().
+  void Normalize(size_t row, const float* norm) const;
   // Normalizes row `row` as row `target` of normed(), ready for the product `next`.
   void NormalizeForHead(size_t row, size_t target, const float* norm, const Projection& next) const;
 

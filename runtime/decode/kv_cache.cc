@@ -25,6 +25,7 @@ size_t NumRowTurns(const ModelConfig& config, const LayerKind& kind) {
 // What the offsets of all layers take: first numbers of lines, then turned pairs, then row turns.
 struct KeyOffsetSizes {
   explicit KeyOffsetSizes(const ModelConfig& config) {
+    // The layer that guesses has no biases.
     for (size_t i = 0; i < config.num_hidden_layers; ++i) {
       const LayerKind& kind = config.layer_kind(i);
       num_lines += 2 * config.key_value_channels(kind);
@@ -51,7 +52,8 @@ KvCache::Regions KvCache::Plan(const DecoderShape& shape, ArenaLayout& layout) {
       KvPages::Groups(ShapeOfKvPages(config, shape.options));
   uint64_t bytes = 0;
   uint64_t scale_bytes = 0;
-  for (size_t i = 0; i < config.num_hidden_layers; ++i) {
+  for (size_t i = 0; i < shape.num_keeping_layers(); ++i) {
+    if (shape.is_mtp_hidden(i)) continue;
     const LayerKind& kind = config.layer_kind(i);
     if (!StoresKeys(kind)) continue;
     const uint64_t pages = groups[KvPages::GroupOf(groups, kind.sliding_window)].num_pages;
@@ -74,7 +76,7 @@ KvCache::KvCache(const DecoderShape& shape, const Regions& regions, const ArenaV
                  const RopeTables& ropes)
     : config_(shape.config),
       sequence_tokens_(shape.sequence_tokens()),
-      layers_(shape.config.num_hidden_layers),
+      layers_(shape.num_keeping_layers()),
       key_offsets_(arena.Pointer<float>(regions.key_offsets)) {
   const KvType type = shape.options.kv_type;
   const size_t element_bytes = KvElementBytes(type);
@@ -85,6 +87,7 @@ KvCache::KvCache(const DecoderShape& shape, const Regions& regions, const ArenaV
   auto* key_scales = arena.Pointer<float>(regions.key_scales);
   auto* value_scales = arena.Pointer<float>(regions.value_scales);
   for (size_t i = 0; i < layers_.size(); ++i) {
+    if (shape.is_mtp_hidden(i)) continue;
     const LayerKind& kind = config_.layer_kind(i);
     Layer& layer = layers_[i];
     if (!kind.stores_tokens()) {
@@ -129,7 +132,7 @@ void KvCache::SubtractKeyOffsets(std::span<const float* const> key_biases) {
   const float* table = nullptr;
   std::vector<TurnLine> lines;
   std::span<float> row_turns;
-  for (size_t i = 0; i < layers_.size(); ++i) {
+  for (size_t i = 0; i < config_.num_hidden_layers; ++i) {
     Layer& layer = layers_[i];
     const LayerKind& kind = config_.layer_kind(i);
     if (!kind.stores_tokens()) {

@@ -40,7 +40,7 @@ class KvCache {
   };
 
   // If HasKeyOffsets: subtracts offsets from keys from now on, those that follow from the biases of
-  // keys in each layer, [num_hidden_layers] of [key_value_heads][head_dim], null without attention.
+  // keys in each layer, [num_hidden_layers] of [key_value_heads][head_dim], null if there are none.
   void SubtractKeyOffsets(std::span<const float* const> key_biases);
 
   size_t num_layers() const { return layers_.size(); }

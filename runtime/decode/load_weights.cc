@@ -11,17 +11,19 @@ namespace cria {
 namespace {
 
 // Fails if the tensor, whose pieces these are, does not have the shape that the decoder computes
-// with.
-Result<TensorPlace> PlaceOf(const ModelFile& file, const TensorPlaces& places,
-                            const TensorSpec& spec, std::span<const StoredTensor> pieces) {
-  const TensorPlace* const place = places.Find(spec.role, spec.layer);
+// with. Only the layer that guesses tokens may be left out.
+Result<std::vector<TensorPlace>> PlacesOf(const ModelFile& file, const TensorPlaces& all,
+                                          const TensorSpec& spec,
+                                          std::span<const StoredTensor> pieces) {
+  std::vector<TensorPlace> places = all.Find(spec.role, spec.layer);
   const TensorLayout& layout = pieces.front().layout;
   const size_t outputs = pieces.back().first_row + pieces.back().layout.output_channels;
-  if (place != nullptr && outputs == place->outputs && layout.input_channels == place->inputs &&
-      (spec.is_vector() || layout.is_plain ? place->vector != nullptr
-                                           : place->product != nullptr)) {
-    return *place;
-  }
+  const bool fits = std::ranges::all_of(places, [&](const TensorPlace& place) {
+    return outputs == place.outputs && layout.input_channels == place.inputs &&
+           (spec.is_vector() || layout.is_plain ? place.vector != nullptr
+                                                : place.product != nullptr);
+  });
+  if (fits && (!places.empty() || spec.is_of_mtp)) return places;
   return Fail(ErrorCode::kInternal,
               Format("{}: the decoder has no place for {} of [{}, {}]", file.path(), spec.Name(),
                      outputs, layout.input_channels));
@@ -80,13 +82,15 @@ class LinearMaker {
 Status LoadVectors(const ModelFile& file, const TensorPlaces& places, float* memory) {
   for (const StoredTensor& tensor : file.tensors()) {
     if (!tensor.spec.is_vector()) continue;
-    CRIA_ASSIGN_OR_RETURN(const TensorPlace place,
-                          PlaceOf(file, places, tensor.spec, {&tensor, 1}));
-    const std::span<float> vector(std::exchange(memory, memory + place.inputs), place.inputs);
+    CRIA_ASSIGN_OR_RETURN(const std::vector<TensorPlace> own,
+                          PlacesOf(file, places, tensor.spec, {&tensor, 1}));
+    if (own.empty()) continue;
+    const size_t size = own.front().inputs;
+    const std::span<float> vector(std::exchange(memory, memory + size), size);
     const std::span<std::byte> bytes = std::as_writable_bytes(vector);
     CRIA_RETURN_IF_ERROR(tensor.part == nullptr ? file.Read(tensor.data, bytes)
                                                 : tensor.part->Read(file, 0, 1, bytes, {}));
-    *place.vector = vector.data();
+    for (const TensorPlace& place : own) *place.vector = vector.data();
   }
   return {};
 }
@@ -102,20 +106,24 @@ Result<uint64_t> LoadMatrices(const ModelFile& file, const TensorPlaces& places,
     if (!spec.is_multiplied()) continue;
     // For a tied head, this is the embedding table.
     const std::span<const StoredTensor> pieces = file.pieces(spec.role, spec.layer);
-    CRIA_ASSIGN_OR_RETURN(const TensorPlace place, PlaceOf(file, places, spec, pieces));
+    CRIA_ASSIGN_OR_RETURN(const std::vector<TensorPlace> own, PlacesOf(file, places, spec, pieces));
     for (const StoredTensor& piece : pieces) {
       const TensorLayout& layout = piece.layout;
       const uint64_t used_parts = layout.num_parts == 1 ? 1 : config.num_experts_per_tok;
-      bytes_per_token +=
-          (layout.data_bytes() + layout.scale_bytes()) / layout.num_parts * used_parts;
+      if (!spec.is_of_mtp) {
+        bytes_per_token +=
+            (layout.data_bytes() + layout.scale_bytes()) / layout.num_parts * used_parts;
+      }
       // Packed weights are in the order of a forward pass, like ExpectedTensors.
       const std::span<const std::byte> packed = weights.matrices()[num_matrices++];
-      if (layout.is_plain) {
-        *place.vector = reinterpret_cast<const float*>(packed.data());
-        continue;
+      for (const TensorPlace& place : own) {
+        if (layout.is_plain) {
+          *place.vector = reinterpret_cast<const float*>(packed.data());
+          continue;
+        }
+        CRIA_ASSIGN_OR_RETURN(xnn::Linear* const linear, maker.LinearFor(spec, piece, place));
+        place.product->AddPiece(*linear, packed);
       }
-      CRIA_ASSIGN_OR_RETURN(xnn::Linear* const linear, maker.LinearFor(spec, piece, place));
-      place.product->AddPiece(*linear, packed);
     }
   }
   return bytes_per_token;

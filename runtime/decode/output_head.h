@@ -24,6 +24,9 @@ class OutputHead {
   OutputHead(const DecoderShape& shape, float* logits, const Workers& workers, RankLink& ranks,
              const HiddenState& hidden);
 
+  // The weights of the model's last norm, [hidden_size].
+  const float* norm() const { return norm_; }
+
   // `output_channels` is the vocabulary, or this rank's part of it.
   void AddPlaces(TensorPlaces& places, size_t output_channels);
 

@@ -25,10 +25,11 @@ enum class OperatorKind : uint8_t {
   kActivation,  // The gate's function, and the product with the rows of up.
   kDownProj,
   kPerLayer,  // Per-layer inputs, and the blocks that read them.
+  kMtp,       // The product that MtpLayer begins with.
   kLmHead,
   kSampling,
 };
-inline constexpr size_t kNumOperatorKinds = 15;
+inline constexpr size_t kNumOperatorKinds = 16;
 std::string_view OperatorKindName(OperatorKind kind);
 
 // Time spent on each kind of operator. Reading the clock takes 20 to 40 ns each time.

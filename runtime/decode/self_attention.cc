@@ -45,7 +45,8 @@ SelfAttention::Buffers::Buffers(const Regions& regions, const ArenaView& arena)
       output(arena.Pointer<float>(regions.output)) {}
 
 SelfAttention::SelfAttention(const LayerContext& context, const LayerKind& kind,
-                             const Buffers& buffers, const KvCache::Layer& cache)
+                             const Buffers& buffers, const KvCache::Layer& cache,
+                             size_t begin_position)
     : TokenMixer(context),
       kind_(kind),
       query_channels_(config_.query_channels(kind)),
@@ -55,6 +56,7 @@ SelfAttention::SelfAttention(const LayerContext& context, const LayerKind& kind,
              .num_key_value_heads = config_.key_value_heads_of(kind),
              .head_dim = config_.head_dim_of(kind),
              .window_tokens = kind.sliding_window,
+             .begin_position = begin_position,
              .score_factor = kind.score_factor(),
              .score_cap = config_.attn_logit_softcapping},
       buffers_(buffers),

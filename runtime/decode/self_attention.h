@@ -33,9 +33,9 @@ class SelfAttention final : public TokenMixer {
     float* output;
   };
 
-  // All must outlive the object.
+  // Tokens attend to positions from `begin_position` on. All must outlive the object.
   SelfAttention(const LayerContext& context, const LayerKind& kind, const Buffers& buffers,
-                const KvCache::Layer& cache);
+                const KvCache::Layer& cache, size_t begin_position = 0);
 
   void AddPlaces(TensorPlaces& places) override;
   const Projection& input() const override { return qkv_proj_; }

@@ -4,6 +4,7 @@
 
 #include "decode/gated_delta_net.h"
 #include "decode/mamba2.h"
+#include "decode/mtp_layer.h"
 #include "decode/sequences.h"
 #include "decode/short_convolution.h"
 
@@ -21,10 +22,11 @@ std::vector<StateCache::Layer> LayersOf(const DecoderShape& shape, size_t& num_p
   const ModelConfig& config = shape.config;
   const Sequences::Shape sequences = Sequences::ShapeOf(config, shape.options);
   num_places = sequences.pages.num_sequences + sequences.pages.num_checkpoints;
-  std::vector<StateCache::Layer> layers(config.num_hidden_layers);
+  std::vector<StateCache::Layer> layers(shape.num_keeping_layers());
   for (size_t i = 0; i < layers.size(); ++i) {
     StateCache::Layer& layer = layers[i];
-    layer.size = SizeOfKind(config, config.layer_kind(i));
+    layer.size = shape.is_mtp_hidden(i) ? MtpLayer::SizeOf(config)
+                                        : SizeOfKind(config, config.layer_kind(i));
     layer.max_rows = sequences.max_state_rows;
     layer.place_elements = layer.size.state_elements + layer.max_rows * layer.size.row_elements;
   }
@@ -55,7 +57,7 @@ StateCache::StateCache(const DecoderShape& shape, const Regions& regions, const 
   layers_ = LayersOf(shape, num_places);
   auto* states = arena.Pointer<float>(regions.states);
   for (size_t i = 0; i < layers_.size(); ++i) {
-    if (shape.config.layer_kind(i).has_attention()) continue;
+    if (!shape.is_mtp_hidden(i) && shape.config.layer_kind(i).has_attention()) continue;
     layers_[i].places = states;
     states += num_places * layers_[i].place_elements;
   }

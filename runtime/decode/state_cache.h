@@ -56,7 +56,7 @@ class StateCache {
   void Copy(std::span<const StateCopy> copies, const ThreadPool& pool) const;
 
  private:
-  std::vector<Layer> layers_;  // [num_hidden_layers]
+  std::vector<Layer> layers_;  // [num_keeping_layers]
 };
 
 }  // namespace cria

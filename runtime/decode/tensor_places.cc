@@ -10,11 +10,12 @@ void TensorPlaces::AddVector(TensorRole role, const float*& vector, size_t size)
   Add({.role = role, .vector = &vector, .outputs = 1, .inputs = size});
 }
 
-const TensorPlace* TensorPlaces::Find(TensorRole role, int layer) const {
+std::vector<TensorPlace> TensorPlaces::Find(TensorRole role, int layer) const {
+  std::vector<TensorPlace> places;
   for (const Entry& entry : std::ranges::equal_range(entries_, layer, {}, &Entry::layer)) {
-    if (entry.place.role == role) return &entry.place;
+    if (entry.place.role == role) places.push_back(entry.place);
   }
-  return nullptr;
+  return places;
 }
 
 }  // namespace cria

@@ -32,8 +32,8 @@ class TensorPlaces {
   // A norm or bias of `size` numbers.
   void AddVector(TensorRole role, const float*& vector, size_t size);
 
-  // Null if there is none.
-  const TensorPlace* Find(TensorRole role, int layer) const;
+  // All places of a tensor: none if the decoder does not use it, and several if several parts do.
+  std::vector<TensorPlace> Find(TensorRole role, int layer) const;
 
  private:
   struct Entry {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "cria/error.h"
@@ -9,6 +10,19 @@
 #include "decode/sequences.h"
 
 namespace cria {
+
+// What is to be guessed: up to `max_tokens` tokens behind `token`, which is the next one of a
+// sequence, at `position`.
+struct GuessRequest {
+  SequenceId sequence = 0;
+  size_t position = 0;
+  int32_t token = 0;
+  size_t max_tokens = 0;
+};
+
+// Chooses the next token from its logits, [vocab_size], which it may change; a negative one ends
+// the guesses.
+using GuessCallback = std::function<int32_t(std::span<float> logits)>;
 
 // The decoder as those see it who run sequences; tests replace it with a scripted one.
 class TokenModel {
@@ -53,6 +67,18 @@ class TokenModel {
   // a row is asked for that was not computed in the same product: one product computes the row that
   // is asked for and those behind it, up to max_logit_rows() in all.
   virtual Result<std::span<float>> Logits(size_t row) = 0;
+
+  // Whether the model has a layer for Guess, and it is loaded.
+  virtual bool can_guess() const { return false; }
+  // Guesses tokens one after another, by a small part of what Forward computes. The sequence must
+  // have all tokens before the position; later ones are forgotten, and none is added. It must have
+  // pages, or there must be free ones, for the request's tokens behind the position. Logits and
+  // hidden states of the last Forward stay.
+  virtual Status Guess(const GuessRequest& request, const GuessCallback& choose) {
+    static_cast<void>(request);
+    static_cast<void>(choose);
+    return Fail(ErrorCode::kUnsupported, "the model has no layer that guesses tokens");
+  }
 
   // The vector, [hidden_size], that these logits are computed from: the hidden state behind the
   // last layer, normalized by the model file's last norm. Converting may have moved gains of that

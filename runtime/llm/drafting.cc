@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "core/format.h"
+#include "llm/model_drafter.h"
+#include "llm/mtp_drafter.h"
 
 namespace cria {
 namespace {
@@ -32,30 +34,32 @@ Status ValidateDraftOptions(const DraftOptions& options) {
 
 uint64_t Drafting::MemoryBytes(const DraftOptions& options, size_t context_tokens) {
   return (options.ngram_tokens == 0 ? 0 : NgramDrafter::MemoryBytes(context_tokens)) +
+         (options.has_mtp ? MtpDrafter::MemoryBytes(context_tokens) : 0) +
          (options.has_model ? ModelDrafter::MemoryBytes(context_tokens) : 0);
 }
 
-Drafting::Drafting(const DraftOptions& options, size_t context_tokens, Scheduler* draft_model)
+Drafting::Drafting(const DraftOptions& options, size_t context_tokens,
+                   std::unique_ptr<Drafter> drafter)
     : options_(options),
       // What is expected before anything was compared.
       ngram_acceptance_{Acceptance(0.2), Acceptance(0.4), Acceptance(0.6), Acceptance(0.8)},
-      model_acceptance_(0.7),
+      drafter_(std::move(drafter)),
+      drafter_acceptance_(0.7),
       next_quiet_(kFirstQuietTokens),
       tokens_(options.max_tokens) {
   if (options.ngram_tokens != 0) ngrams_.emplace(options.ngram_tokens, context_tokens);
-  if (draft_model != nullptr) model_.emplace(*draft_model, context_tokens);
 }
 
-std::span<const int32_t> Drafting::Draft(std::span<const int32_t> context, size_t max_tokens,
-                                         const DraftCosts& costs, Sampler& sampler) {
-  Judge(context);
+std::span<const int32_t> Drafting::Draft(const DraftTarget& target, size_t max_tokens,
+                                         const DraftCosts& costs) {
+  Judge(target.context);
   const size_t limit = std::min(max_tokens, options_.max_tokens);
   if (limit == 0 || limit < options_.min_tokens) return {};
   if (ngrams_) {
-    const std::span<const int32_t> draft = DraftFromNgrams(context, limit, costs);
+    const std::span<const int32_t> draft = DraftFromNgrams(target.context, limit, costs);
     if (!draft.empty()) return draft;
   }
-  return model_ ? DraftFromModel(context, limit, costs, sampler) : std::span<const int32_t>();
+  return drafter_ == nullptr ? std::span<const int32_t>() : DraftFromLogits(target, limit, costs);
 }
 
 std::span<const int32_t> Drafting::DraftFromNgrams(std::span<const int32_t> context, size_t limit,
@@ -70,12 +74,12 @@ std::span<const int32_t> Drafting::DraftFromNgrams(std::span<const int32_t> cont
       std::max(options_.min_tokens, BestDraftLength(acceptance.rate(), found.num_tokens, costs)));
 }
 
-std::span<const int32_t> Drafting::DraftFromModel(std::span<const int32_t> context, size_t limit,
-                                                  const DraftCosts& costs, Sampler& sampler) {
+std::span<const int32_t> Drafting::DraftFromLogits(const DraftTarget& target, size_t limit,
+                                                   const DraftCosts& costs) {
   DraftCosts own_costs = costs;
-  own_costs.seconds_per_draft = model_->seconds_per_token();
+  own_costs.seconds_per_draft = drafter_->seconds_per_token();
   const size_t best =
-      std::max(options_.min_tokens, BestDraftLength(model_acceptance_.rate(), limit, own_costs));
+      std::max(options_.min_tokens, BestDraftLength(drafter_acceptance_.rate(), limit, own_costs));
   const bool is_measured = !costs.seconds.empty() && costs.seconds[0] > 0.0;
   if (best == 0 && !is_measured) return {};
   // Drafts that are only compared are compared to their end.
@@ -86,9 +90,8 @@ std::span<const int32_t> Drafting::DraftFromModel(std::span<const int32_t> conte
   }
   constexpr size_t kComparedTokens = 2;
   const size_t length = best == 0 ? std::min(limit, kComparedTokens) : best;
-  const size_t count =
-      model_->Draft(context, sampler, options_.min_probability, std::span(tokens_).first(length));
-  JudgeLater(context.size(), count, model_acceptance_);
+  const size_t count = drafter_->Draft(target, std::span(tokens_).first(length));
+  JudgeLater(target.context.size(), count, drafter_acceptance_);
   if (best == 0) {
     num_quiet_ = next_quiet_;
     next_quiet_ = std::min(2 * next_quiet_, kMaxQuietTokens);

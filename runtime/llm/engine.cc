@@ -6,6 +6,8 @@
 #include "core/cpu_threads.h"
 #include "core/format.h"
 #include "core/format_bytes.h"
+#include "llm/model_drafter.h"
+#include "llm/mtp_drafter.h"
 #include "model/path_contents.h"
 #include "xnn/row_bits.h"
 
@@ -23,6 +25,12 @@ size_t NumLogitRows(uint64_t max_bytes, size_t vocab_size, size_t chunk_tokens) 
 }
 
 }  // namespace
+
+Status CheckDrafters(const EngineOptions& options) {
+  if (!options.drafts.has_mtp || options.draft_model_path.empty()) return {};
+  return Fail(ErrorCode::kUsage,
+              "drafts come from the model's own layer (mtp) or from a draft model, not from both");
+}
 
 bool CanDraft(const ModelOutline& model) {
   return std::ranges::all_of(model.matrices, [](const TensorLayout& matrix) {
@@ -60,7 +68,8 @@ MemoryPlanOptions ResolveOptions(const ModelOutline& model, const EngineOptions&
       .max_logit_rows = std::max({logit_rows, draft_rows, options.min_logit_rows}),
       .num_checkpoints = options.num_checkpoints.value_or(2 + 2 * options.num_sequences),
       .revocable_tokens = std::max(drafts.has_drafts() ? options.draft_revocable_tokens() : 1,
-                                   options.min_revocable_tokens)};
+                                   options.min_revocable_tokens),
+      .has_mtp = drafts.has_mtp};
   MemoryPlanOptions resolved = {
       .decoder = decoder,
       .drafts = drafts,
@@ -82,6 +91,7 @@ MemoryPlanOptions ResolveOptions(const ModelOutline& model, const EngineOptions&
 
 Result<std::shared_ptr<const ModelOutline>> OutlineOfDraftModel(const EngineOptions& options,
                                                                 const ModelFile& model) {
+  CRIA_RETURN_IF_ERROR(CheckDrafters(options));
   if (options.draft_model_path.empty()) return nullptr;
   CRIA_ASSIGN_OR_RETURN(const ModelFile file, OpenDraftModel(options.draft_model_path, model));
   return std::make_shared<const ModelOutline>(OutlineOf(file));
@@ -110,6 +120,7 @@ Result<std::unique_ptr<Engine>> Engine::Load(platform::File opened, const Engine
   CRIA_ASSIGN_OR_RETURN(ModelFile file, ModelFile::Open(std::move(opened)));
   CRIA_RETURN_IF_ERROR(options.ranks->TakePart(file));
   const ModelOutline outline = OutlineOf(file);
+  CRIA_RETURN_IF_ERROR(CheckDrafters(options));
   std::optional<ModelFile> draft_file;
   std::shared_ptr<const ModelOutline> draft_outline;
   if (!options.draft_model_path.empty()) {
@@ -218,13 +229,20 @@ void Engine::LimitHeat(const EngineOptions& options) {
   }
 }
 
+std::unique_ptr<Drafter> Engine::NewDrafter() {
+  const size_t context = decoder_->context_tokens();
+  if (draft_engine_ != nullptr) {
+    return std::make_unique<ModelDrafter>(draft_engine_->scheduler(), context);
+  }
+  if (!decoder_->can_guess()) return nullptr;
+  return std::make_unique<MtpDrafter>(*scheduler_, context);
+}
+
 std::unique_ptr<Session> Engine::NewSession(bool with_drafts) {
   const DraftOptions& drafts = plan_.options.drafts;
   std::unique_ptr<Drafting> drafting;
   if (with_drafts && drafts.has_drafts()) {
-    drafting = std::make_unique<Drafting>(
-        drafts, decoder_->context_tokens(),
-        draft_engine_ == nullptr ? nullptr : &draft_engine_->scheduler());
+    drafting = std::make_unique<Drafting>(drafts, decoder_->context_tokens(), NewDrafter());
   }
   return std::make_unique<Session>(*scheduler_, std::move(drafting));
 }

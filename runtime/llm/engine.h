@@ -109,6 +109,9 @@ MemoryPlanOptions ResolveOptions(const ModelOutline& model, const EngineOptions&
 Result<std::shared_ptr<const ModelOutline>> OutlineOfDraftModel(const EngineOptions& options,
                                                                 const ModelFile& model);
 
+// Fails if drafts are to come from two sources of logits.
+Status CheckDrafters(const EngineOptions& options);
+
 // Opens a file for EngineOptions::draft_model_path. Fails if its vocabulary is not that of `model`.
 Result<ModelFile> OpenDraftModel(const std::string& path, const ModelFile& model);
 
@@ -148,6 +151,9 @@ class Engine {
   // There may be more sessions than sequences. The engine must outlive them. `with_drafts` has no
   // effect if the engine has no drafts.
   std::unique_ptr<Session> NewSession(bool with_drafts = true);
+  // What makes drafts from logits: the draft model, or the model's own layer that guesses; null if
+  // there is neither.
+  std::unique_ptr<Drafter> NewDrafter();
   // Any thread may call this. Fails as Sampler::Create does.
   Result<Sampler> NewSampler(const SamplerOptions& options) const;
   // Any thread may call this. Fails with kOutOfMemory if there are max_constraints already. The

@@ -40,16 +40,20 @@ constexpr size_t kMinContextTokens = 64;
 
 struct WeightBytes {
   uint64_t packed = 0;
+  uint64_t mapped = 0;         // All that is mapped, used or not.
   uint64_t experts = 0;        // A part of these: all experts.
   uint64_t token_experts = 0;  // A part of these: those that one token chooses.
   uint64_t creation = 0;       // Temporary memory while their operators are created.
 };
 
-Result<WeightBytes> BytesOfWeights(const ModelOutline& model) {
+// Without `has_mtp`, the pages of the layer that guesses tokens are mapped, but never read.
+Result<WeightBytes> BytesOfWeights(const ModelOutline& model, bool has_mtp) {
   WeightBytes bytes;
   CRIA_ASSIGN_OR_RETURN(const std::vector<uint64_t> packed, xnn::PackedBytes(model.matrices));
-  bytes.packed = std::accumulate(packed.begin(), packed.end(), uint64_t{0});
-  for (size_t i = 0; i < model.matrices.size(); ++i) {
+  bytes.mapped = std::accumulate(packed.begin(), packed.end(), uint64_t{0});
+  const size_t num_used = model.matrices.size() - (has_mtp ? 0 : model.num_mtp_matrices);
+  for (size_t i = 0; i < num_used; ++i) {
+    bytes.packed += packed[i];
     const TensorLayout& matrix = model.matrices[i];
     bytes.creation = std::max(bytes.creation, xnn::Linear::CreationBytes(matrix.Part()));
     if (matrix.num_parts == 1) continue;
@@ -103,7 +107,7 @@ void AddArenaLines(const DecoderMemory& memory, std::vector<MemoryLine>& lines) 
   add(MemoryPart::kSequenceTables, {memory.sequences});
   add(MemoryPart::kRopeTables, {memory.ropes.cosines, memory.ropes.sines});
   add(MemoryPart::kNormWeights, {memory.vectors});
-  add(MemoryPart::kLogits, {memory.logits});
+  add(MemoryPart::kLogits, {memory.logits, memory.mtp.logits});
   lines.push_back({MemoryPart::kActivations, MemoryKind::kPrivate, rest});
 }
 
@@ -130,7 +134,9 @@ Result<MemoryDemand> DemandOf(const ModelOutline& model, const MemoryPlanOptions
   const size_t batch_threads =
       options.num_batch_threads != 0 ? options.num_batch_threads : options.num_threads;
   const size_t max_threads = std::max(options.num_threads, batch_threads);
-  CRIA_ASSIGN_OR_RETURN(const WeightBytes weights, BytesOfWeights(model));
+  CRIA_ASSIGN_OR_RETURN(
+      const WeightBytes weights,
+      BytesOfWeights(model, options.decoder.has_mtp || options.weights_in_memory));
   const DecoderMemory memory = PlanDecoderMemory(model.config, options.decoder, max_threads);
   const uint64_t operators =
       NumLinears(model) * xnn::Linear::MaxOperators(max_threads) * xnn::kOperatorBytes;
@@ -190,7 +196,7 @@ Result<MemoryDemand> DemandOf(const ModelOutline& model, const MemoryPlanOptions
   demand.loading_bytes = model.metadata_bytes + operators + session +
                          std::max(packing, weights.creation + tables) +
                          (options.weights_in_memory ? weights.packed : 0);
-  demand.address_space_bytes = model.metadata_bytes + embedding + per_layer + weights.packed +
+  demand.address_space_bytes = model.metadata_bytes + embedding + per_layer + weights.mapped +
                                memory.layout.total_bytes() + operators + session + constraints +
                                reading + std::max(packing, weights.creation);
   return demand;
@@ -260,6 +266,7 @@ MemoryPlanOptions DraftModelOptions(const MemoryPlanOptions& options) {
       std::min<size_t>(decoder.context_tokens, config.longest_context() * decoder.num_sequences);
   decoder.chunk_tokens = std::min(decoder.chunk_tokens, decoder.context_tokens);
   decoder.max_logit_rows = 1;
+  decoder.has_mtp = false;
   result.drafts = {};
   result.max_constraints = 0;
   result.weights_in_memory = options.draft_weights_in_memory;

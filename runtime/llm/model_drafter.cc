@@ -2,10 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <utility>
-
-#include "llm/measure/log_sum_exp.h"
 
 namespace cria {
 
@@ -15,48 +12,37 @@ ModelDrafter::ModelDrafter(Scheduler& scheduler, size_t context_tokens) : schedu
 
 ModelDrafter::~ModelDrafter() { scheduler_.Leave(seat_); }
 
-size_t ModelDrafter::Draft(std::span<const int32_t> context, Sampler& sampler,
-                           float min_probability, std::span<int32_t> draft) {
+size_t ModelDrafter::Draft(const DraftTarget& target, std::span<int32_t> draft) {
   // The last token of a draft is not run.
-  const size_t room = tokens_.capacity() - std::min(tokens_.capacity(), context.size());
-  const Result<size_t> count =
-      Run(context, sampler, min_probability, draft.first(std::min(draft.size(), room)));
+  const size_t room = tokens_.capacity() - std::min(tokens_.capacity(), target.context.size());
+  const Result<size_t> count = Run(target, draft.first(std::min(draft.size(), room)));
   scheduler_.End(seat_);
   return count.value_or(0);
 }
 
-Result<size_t> ModelDrafter::Run(std::span<const int32_t> context, Sampler& sampler,
-                                 float min_probability, std::span<int32_t> draft) {
+Result<size_t> ModelDrafter::Run(const DraftTarget& target, std::span<int32_t> draft) {
+  const std::span<const int32_t> context = target.context;
   if (draft.empty() || context.empty()) return 0;
   CRIA_ASSIGN_OR_RETURN(size_t num_cached,
                         scheduler_.Begin(seat_,
                                          {.tokens = context.first(context.size() - 1),
                                           .reserved_tokens = context.size() + draft.size()},
                                          /*cancel=*/nullptr));
-  tokens_.assign(context.begin(), context.end());
+  DraftedTokens drafted(target, tokens_, draft);
   // After an accepted draft, its last token is run again with the next one.
   constexpr size_t kUsualPending = 2;
   const bool is_usual = context.size() - num_cached <= kUsualPending;
   const auto begin = scheduler_.Now();
-  size_t count = 0;
-  bool is_likely = true;
-  while (is_likely && count < draft.size()) {
+  for (bool goes_on = true; goes_on;) {
     CRIA_ASSIGN_OR_RETURN(LogitRows rows, RunRest(num_cached));
-    const std::span<float> logits = rows.front();
-    CRIA_ASSIGN_OR_RETURN(const int32_t token, sampler.Peek(logits, tokens_, count));
-    is_likely = min_probability <= 0.0f ||
-                std::exp(logits[static_cast<size_t>(token)] - LogSumExp(logits)) >= min_probability;
+    CRIA_ASSIGN_OR_RETURN(goes_on, drafted.Choose(rows.front()));
     rows.Release();
-    draft[count++] = token;
-    if (count < draft.size()) tokens_.push_back(token);
   }
   if (is_usual) {
     const std::chrono::duration<double> time = scheduler_.Now() - begin;
-    const double seconds = time.count() / static_cast<double>(count);
-    seconds_per_token_ +=
-        seconds_per_token_ == 0.0 ? seconds : (seconds - seconds_per_token_) / 8.0;
+    LearnSeconds(time.count(), drafted.num_chosen());
   }
-  return is_likely ? count : count - 1;
+  return drafted.size();
 }
 
 Result<LogitRows> ModelDrafter::RunRest(size_t& num_cached) {

@@ -200,6 +200,16 @@ void Scheduler::Accept(Seat& seat, std::span<const int32_t> drafts) {
   static_cast<void>(slots_.Append(seat.holder_, drafts));
 }
 
+Status Scheduler::Guess(Seat& seat, int32_t token, size_t max_tokens, const GuessCallback& choose) {
+  Lock lock(mutex_);
+  AwaitModel(lock);
+  return model_.Guess({.sequence = SequenceSlots::Sequence(seat.holder_),
+                       .position = SequenceSlots::Tokens(seat.holder_).size(),
+                       .token = token,
+                       .max_tokens = max_tokens},
+                      choose);
+}
+
 LogitRows Scheduler::TakeLogits(Seat& seat) {
   const Lock lock(mutex_);
   if (seat.forward_ == 0 || seat.forward_ != stats_.num_forwards || access_.is_running) return {};

@@ -74,6 +74,9 @@ class Scheduler {
   // Makes drafts of the last Run tokens of the sequence: the first ones that were not accepted yet.
   // No Run, Drop or Restore of the seat may have come between.
   void Accept(Seat& seat, std::span<const int32_t> drafts);
+  // Guesses tokens behind `token`, the next one of the sequence (TokenModel::Guess). `choose` must
+  // not call the scheduler.
+  Status Guess(Seat& seat, int32_t token, size_t max_tokens, const GuessCallback& choose);
   // The rows of logits of the last Run, which were released; empty if another Forward came between.
   LogitRows TakeLogits(Seat& seat);
   // Estimates how long a Forward takes that runs a token of this seat and of each other that is

@@ -233,8 +233,8 @@ std::span<const int32_t> Turn::Draft(size_t max_tokens, Sampler& sampler) {
   const auto begin = scheduler.Now();
   const size_t others = scheduler.EstimateSeconds(session_.seat_, session_.draft_costs_);
   const std::span<const int32_t> drafts = session_.drafting_->Draft(
-      session_.tokens_, max_tokens, {.seconds = session_.draft_costs_, .other_sequences = others},
-      sampler);
+      {session_.seat_, session_.tokens_, sampler, session_.drafting_->min_probability()},
+      max_tokens, {.seconds = session_.draft_costs_, .other_sequences = others});
   session_.stats_.decode_time += scheduler.Now() - begin;
   return drafts;
 }

@@ -312,6 +312,11 @@ float LayerKind::score_factor() const {
   return rope_scaling.attention_factor * rope_scaling.attention_factor;
 }
 
+const LayerKind& ModelConfig::attention_kind() const {
+  const auto kind = std::ranges::find_if(layer_kinds, &LayerKind::has_attention);
+  return kind == layer_kinds.end() ? layer_kinds.front() : *kind;
+}
+
 bool ModelConfig::has_dense_layers() const {
   return num_experts == 0 || enable_moe_block ||
          std::ranges::contains(layer_kinds, true, &LayerKind::dense_mlp);

@@ -207,10 +207,19 @@ struct ModelConfig {
   // otherwise both are 0.
   float swiglu_alpha = 0.0f;
   float swiglu_limit = 0.0f;
+  // 0 or 1: behind the model's layers stands one more, with the index num_hidden_layers, that
+  // guesses the token after the next one (multi-token prediction, DeepSeek-AI 2024).
+  uint32_t mtp_num_hidden_layers = 0;
 
+  // The layers of the model, and behind them that which guesses.
+  size_t num_stored_layers() const { return size_t{num_hidden_layers} + mtp_num_hidden_layers; }
+  // The layer that guesses is of the first kind with attention.
   const LayerKind& layer_kind(size_t layer) const {
+    if (layer == num_hidden_layers) return attention_kind();
     return layer_kinds[kind_of_layer.empty() ? 0 : kind_of_layer[layer]];
   }
+  // The first kind with attention, which every model has.
+  const LayerKind& attention_kind() const;
   // Whether the layer's feed-forward is a mixture of experts.
   bool is_mixture(size_t layer) const { return num_experts != 0 && !layer_kind(layer).dense_mlp; }
   // Whether it has a dense feed-forward, alone or beside a mixture.

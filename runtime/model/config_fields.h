@@ -411,6 +411,11 @@ inline constexpr std::tuple kModelConfigFields = {
                 .member = &ModelConfig::swiglu_limit,
                 .is_feature = true,
                 .is_omitted_if_zero = true},
+    ConfigField{.name = "mtp_num_hidden_layers",
+                .member = &ModelConfig::mtp_num_hidden_layers,
+                .max = 1,
+                .is_feature = true,
+                .is_omitted_if_zero = true},
 };
 
 // The field's value in `owner`, which has the table that the field is from.

@@ -60,7 +60,7 @@ Result<ModelFile> ModelFile::OpenEither(platform::File file) {
                        model.path()));
   }
 
-  model.tensor_index_.assign(size_t{model.config_.num_hidden_layers} * kNumTensorRoles, 0);
+  model.tensor_index_.assign(model.config_.num_stored_layers() * kNumTensorRoles, 0);
   for (uint32_t i = static_cast<uint32_t>(model.tensors_.size()); i-- > 0;) {
     const TensorSpec& spec = model.tensors_[i].spec;
     model.tensor_index_[TensorSlot(spec.role, spec.layer)] = i;

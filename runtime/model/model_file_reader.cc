@@ -318,8 +318,10 @@ Status ModelFileReader::ReadTensors(const schema::Model& metadata) {
                          static_cast<int>(entry->role()) == static_cast<int>(spec.role) &&
                          entry->layer() == spec.layer;
     if (!matches) {
-      if (spec.role == TensorRole::kLmHead && model_.config_.tie_word_embeddings &&
-          next == stored.size()) {
+      const bool is_end =
+          next == stored.size() ||
+          static_cast<int>(entry->role()) == static_cast<int>(TensorRole::kMtpEmbeddingNorm);
+      if (spec.role == TensorRole::kLmHead && model_.config_.tie_word_embeddings && is_end) {
         continue;
       }
       return Malformed(Format("tensors: {} is missing or out of order", spec.Name()));

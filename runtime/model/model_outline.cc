@@ -15,6 +15,7 @@ ModelOutline OutlineOf(const ModelFile& model) {
   }
   for (const StoredTensor* matrix : MultipliedMatrices(model)) {
     outline.matrices.push_back(matrix->layout);
+    if (matrix->spec.is_of_mtp) ++outline.num_mtp_matrices;
   }
   return outline;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -16,6 +17,7 @@ struct ModelOutline {
   // The table of per-layer inputs; without rows if the model has none.
   TensorLayout per_layer_embedding;
   std::vector<TensorLayout> matrices;  // Matrices that products use, in a forward pass's order.
+  size_t num_mtp_matrices = 0;         // The last ones: of the layer that guesses tokens.
   uint64_t metadata_bytes = 0;         // In the model file; mostly the tokenizer.
   bool file_is_mappable = true;
   uint64_t file_bytes = 0;

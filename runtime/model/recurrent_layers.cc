@@ -91,6 +91,22 @@ Status ValidateMamba(const ModelConfig& config) {
   return CheckIsMultiple(heads, groups);
 }
 
+// The hidden state that the layer behind the others reads is kept with the states.
+Status ValidateMtp(const ModelConfig& config) {
+  if (config.mtp_num_hidden_layers == 0) return {};
+  const LayerKind& kind = config.attention_kind();
+  if (config.has_recurrent_layers() && kind.sliding_window == 0 && kind.stores_tokens() &&
+      !config.qkv_bias && config.norm_placement == NormPlacement::kBefore &&
+      config.hidden_size_per_layer_input == 0 && !config.layer_scalar && !config.ungated_mlp &&
+      config.final_logit_softcapping == 0.0f) {
+    return {};
+  }
+  return Fail(ErrorCode::kUnsupported,
+              "mtp_num_hidden_layers is given, which this version only knows of models with "
+              "recurrent layers, norms before blocks, attention without windows and biases, and "
+              "logits without a cap");
+}
+
 // The KV cache, whose pages count a sequence's tokens, needs a layer.
 Status ValidateSomeAttention(const ModelConfig& config) {
   if (std::ranges::any_of(config.layer_kinds, &LayerKind::has_attention)) return {};
@@ -107,6 +123,7 @@ Status ValidateRecurrentLayers(const ModelConfig& config) {
   CRIA_RETURN_IF_ERROR(ValidateShortConv(config));
   CRIA_RETURN_IF_ERROR(ValidateLinearAttention(config));
   CRIA_RETURN_IF_ERROR(ValidateMamba(config));
+  CRIA_RETURN_IF_ERROR(ValidateMtp(config));
   return ValidateSomeAttention(config);
 }
 

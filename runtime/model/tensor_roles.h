@@ -74,6 +74,10 @@ enum class TensorRole : uint8_t {
   kAttnSinks,
   kExpertsGateUpBias,  // Expert after expert, as the rows of kExpertsGateUpProj.
   kExpertsDownBias,
+  kMtpEmbeddingNorm,  // Only the layer that guesses has this and the next three.
+  kMtpHiddenNorm,
+  kMtpFc,  // [hidden_size, 2 * hidden_size], for an embedding and the hidden state behind it.
+  kMtpNorm,
 };
 
 // How products use a tensor, and so how it is stored.
@@ -203,6 +207,12 @@ inline constexpr std::array kTensorRoles = {
                   RanksHave::kParts},
     TensorRoleRow{TensorRole::kExpertsDownBias, "experts_down_bias", TensorForm::kVector,
                   RanksHave::kAll},
+    TensorRoleRow{TensorRole::kMtpEmbeddingNorm, "mtp_embedding_norm", TensorForm::kVector,
+                  RanksHave::kNothing},
+    TensorRoleRow{TensorRole::kMtpHiddenNorm, "mtp_hidden_norm", TensorForm::kVector,
+                  RanksHave::kNothing},
+    TensorRoleRow{TensorRole::kMtpFc, "mtp_fc", TensorForm::kMatrix, RanksHave::kNothing},
+    TensorRoleRow{TensorRole::kMtpNorm, "mtp_norm", TensorForm::kVector, RanksHave::kNothing},
 };
 inline constexpr int kNumTensorRoles = static_cast<int>(kTensorRoles.size());
 

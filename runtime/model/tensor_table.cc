@@ -113,6 +113,35 @@ void AddPerLayerInput(const ModelConfig& config, const Add& add) {
   add(TensorRole::kPerLayerOutputNorm, 1, config.hidden_size);
 }
 
+template <typename Add>
+void AddLayer(const ModelConfig& config, size_t layer, const Add& add) {
+  const size_t hidden = config.hidden_size;
+  if (config.has_norms_before()) add(TensorRole::kInputLayernorm, 1, hidden);
+  const LayerKind& kind = config.layer_kind(layer);
+  if (kind.short_conv) {
+    AddShortConv(config, add);
+  } else if (kind.linear_attention) {
+    AddLinearAttention(config, add);
+  } else if (kind.mamba) {
+    AddMamba(config, add);
+  } else {
+    AddAttention(config, kind, add);
+  }
+  if (config.has_norms_after()) add(TensorRole::kAttentionOutputNorm, 1, hidden);
+  if (config.has_norms_before()) add(TensorRole::kPostAttentionLayernorm, 1, hidden);
+  const bool is_mixture = config.is_mixture(layer);
+  if (config.is_dense(layer)) AddDenseFeedForward(config, kind, add);
+  if (is_mixture && config.enable_moe_block) {
+    add(TensorRole::kDenseOutputNorm, 1, hidden);
+    add(TensorRole::kExpertsNorm, 1, hidden);
+  }
+  if (is_mixture) AddMixture(config, add);
+  if (is_mixture && config.enable_moe_block) add(TensorRole::kExpertsOutputNorm, 1, hidden);
+  if (config.has_norms_after()) add(TensorRole::kMlpOutputNorm, 1, hidden);
+  AddPerLayerInput(config, add);
+  if (config.layer_scalar) add(TensorRole::kLayerScalar, 1, 1);
+}
+
 }  // namespace
 
 std::string_view TensorRoleName(TensorRole role) {
@@ -148,38 +177,23 @@ std::vector<TensorSpec> ExpectedTensors(const ModelConfig& config) {
         {TensorRole::kPerLayerModelProj, kNoLayer, config.per_layer_channels(), hidden});
     specs.push_back({TensorRole::kPerLayerNorm, kNoLayer, 1, inputs});
   }
-  for (int layer = 0; layer < static_cast<int>(config.num_hidden_layers); ++layer) {
-    const auto add = [&](TensorRole role, size_t output_channels, size_t input_channels,
-                         size_t num_parts = 1) {
-      specs.push_back({role, layer, output_channels, input_channels, num_parts});
-    };
-    if (config.has_norms_before()) add(TensorRole::kInputLayernorm, 1, hidden);
-    const LayerKind& kind = config.layer_kind(static_cast<size_t>(layer));
-    if (kind.short_conv) {
-      AddShortConv(config, add);
-    } else if (kind.linear_attention) {
-      AddLinearAttention(config, add);
-    } else if (kind.mamba) {
-      AddMamba(config, add);
-    } else {
-      AddAttention(config, kind, add);
-    }
-    if (config.has_norms_after()) add(TensorRole::kAttentionOutputNorm, 1, hidden);
-    if (config.has_norms_before()) add(TensorRole::kPostAttentionLayernorm, 1, hidden);
-    const bool is_mixture = config.is_mixture(static_cast<size_t>(layer));
-    if (config.is_dense(static_cast<size_t>(layer))) AddDenseFeedForward(config, kind, add);
-    if (is_mixture && config.enable_moe_block) {
-      add(TensorRole::kDenseOutputNorm, 1, hidden);
-      add(TensorRole::kExpertsNorm, 1, hidden);
-    }
-    if (is_mixture) AddMixture(config, add);
-    if (is_mixture && config.enable_moe_block) add(TensorRole::kExpertsOutputNorm, 1, hidden);
-    if (config.has_norms_after()) add(TensorRole::kMlpOutputNorm, 1, hidden);
-    AddPerLayerInput(config, add);
-    if (config.layer_scalar) add(TensorRole::kLayerScalar, 1, 1);
+  int layer = 0;
+  const auto add = [&](TensorRole role, size_t output_channels, size_t input_channels,
+                       size_t num_parts = 1) {
+    const bool is_of_mtp = layer == static_cast<int>(config.num_hidden_layers);
+    specs.push_back({role, layer, output_channels, input_channels, num_parts, is_of_mtp});
+  };
+  for (; layer < static_cast<int>(config.num_hidden_layers); ++layer) {
+    AddLayer(config, static_cast<size_t>(layer), add);
   }
   specs.push_back({TensorRole::kNorm, kNoLayer, 1, hidden});
   specs.push_back({TensorRole::kLmHead, kNoLayer, config.vocab_size, hidden});
+  if (config.mtp_num_hidden_layers == 0) return specs;
+  add(TensorRole::kMtpEmbeddingNorm, 1, hidden);
+  add(TensorRole::kMtpHiddenNorm, 1, hidden);
+  add(TensorRole::kMtpFc, hidden, 2 * hidden);
+  AddLayer(config, config.num_hidden_layers, add);
+  add(TensorRole::kMtpNorm, 1, hidden);
   return specs;
 }
 

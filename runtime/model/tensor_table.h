@@ -26,9 +26,12 @@ struct TensorSpec {
   size_t input_channels;   // Columns.
   // The experts of a mixture, whose rows follow one another; 1 for other tensors.
   size_t num_parts = 1;
+  // It belongs to the layer that guesses tokens, which is not one of the model's own.
+  bool is_of_mtp = false;
 
   // "layers.3.qkv_proj", for messages and tables.
   std::string Name() const;
+  bool is_of_own_layer() const { return layer != kNoLayer && !is_of_mtp; }
   TensorForm form() const { return RowOf(role).form; }
   bool is_vector() const { return form() == TensorForm::kVector; }
   // Whether no scheme but f32 is possible.

@@ -63,6 +63,7 @@ HeadQueries QueriesOfHead(const AttentionShape& shape, const AttentionRows& rows
           .heads_per_row = heads_per_row,
           .head_dim = shape.head_dim,
           .window_tokens = shape.window_tokens,
+          .begin_position = shape.begin_position,
           .score_scale = shape.score_factor / std::sqrt(static_cast<float>(shape.head_dim)),
           .score_cap = shape.score_cap,
           .sinks = shape.sinks == nullptr ? nullptr : shape.sinks + head * heads_per_row};

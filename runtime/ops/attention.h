@@ -15,6 +15,8 @@ struct AttentionShape {
   size_t head_dim = 0;
   // How many positions a query attends to, its own included; 0: all so far.
   size_t window_tokens = 0;
+  // Positions before this one are attended to by none, and their own rows have no result.
+  size_t begin_position = 0;
   float score_factor = 1.0f;
   // If it is not 0, each score s, with its factors, becomes score_cap * tanh(s / score_cap).
   float score_cap = 0.0f;

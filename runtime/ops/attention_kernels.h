@@ -62,6 +62,7 @@ struct HeadQueries {
   size_t heads_per_row = 0;
   size_t head_dim = 0;
   size_t window_tokens = 0;      // 0: there is none.
+  size_t begin_position = 0;     // No query attends to positions before it.
   float score_scale = 0.0f;      // Factor of a query's product with a key.
   float score_cap = 0.0f;        // 0: there is none.
   const float* sinks = nullptr;  // [heads_per_row], or null.
@@ -76,9 +77,9 @@ struct HeadQueries {
   // Query i attends to positions from BeginPosition to before EndPosition.
   size_t EndPosition(size_t i) const { return first_position + i / heads_per_row + 1; }
   size_t BeginPosition(size_t i) const {
-    if (window_tokens == 0) return 0;
+    if (window_tokens == 0) return begin_position;
     const size_t end = EndPosition(i);
-    return end - std::min(end, window_tokens);
+    return std::max(begin_position, end - std::min(end, window_tokens));
   }
   // What the sum of query i's weighted values is multiplied by, from the largest score and the sum
   // of exp(score - largest). A sink that is larger by so much that its exp overflows leaves 0.

@@ -19,6 +19,7 @@
 #include "bench/draft_texts.h"
 #include "llm/engine.h"
 #include "llm/generator.h"
+#include "llm/model_drafter.h"
 #include "llm/turn.h"
 
 namespace {
@@ -198,8 +199,10 @@ class Benchmark {
   double Seconds(const DraftOptions& options, SessionStats& stats) {
     std::unique_ptr<Drafting> drafting;
     if (options.has_drafts()) {
-      drafting = std::make_unique<Drafting>(options, model_.context_tokens(),
-                                            options.has_model ? draft_scheduler_.get() : nullptr);
+      const size_t context = model_.context_tokens();
+      drafting = std::make_unique<Drafting>(
+          options, context,
+          options.has_model ? std::make_unique<ModelDrafter>(*draft_scheduler_, context) : nullptr);
     }
     Session session(scheduler_, std::move(drafting));
     Sampler sampler = Take(Sampler::Create({.temperature = 0.0f}, model_.vocab_size()));

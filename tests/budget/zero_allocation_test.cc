@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "budget/quiet_model.h"
@@ -306,7 +307,9 @@ TEST_P(RecurrentZeroAllocation, AfterLoading) {
   for (const size_t threads : {1, 2}) {
     EngineOptions options = {
         .num_threads = threads, .context_tokens = 128, .num_sequences = 2, .chunk_tokens = 32};
-    options.drafts = {.ngram_tokens = 1, .max_tokens = 3, .min_tokens = 1};
+    const bool has_mtp = std::string_view(GetParam()).ends_with("Mtp");
+    options.drafts = {
+        .ngram_tokens = has_mtp ? 0u : 1u, .max_tokens = 3, .min_tokens = 1, .has_mtp = has_mtp};
     const auto engine = Engine::Load(model.path(), options);
     ASSERT_TRUE(engine) << engine.error().message();
     ASSERT_TRUE((*engine)->decoder().sequences().has_checkpoints());
@@ -323,11 +326,14 @@ TEST_P(RecurrentZeroAllocation, AfterLoading) {
     }
     // The second one found the beginning of the first one.
     EXPECT_GT((*engine)->scheduler().stats().num_shared_tokens, 0u);
+    if (has_mtp) {
+      EXPECT_GT(first->stats().drafted_tokens, 0u);
+    }
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Mixers, RecurrentZeroAllocation,
-                         testing::Values("Lfm2", "Qwen35", "GraniteMamba"),
+                         testing::Values("Lfm2", "Qwen35", "Qwen35Mtp", "GraniteMamba"),
                          [](const auto& param) { return std::string(param.param); });
 
 // Experts, a shared one and a dense layer.

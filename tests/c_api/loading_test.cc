@@ -147,6 +147,15 @@ TEST_F(LoadingTest, TheTemperatureMayHaveALimit) {
   EXPECT_EQ(TryToLoad(), CRIA_OK) << cria_error_message();
 }
 
+TEST_F(LoadingTest, AModelWithoutTheLayerThatGuessesRefusesToGuess) {
+  options_.draft_mtp = 1;
+  EXPECT_EQ(TryToLoad(), CRIA_ERROR_USAGE);
+  EXPECT_THAT(cria_error_message(), HasSubstr("no layer that guesses tokens"));
+  options_.draft_model_path = "other.cria";
+  EXPECT_EQ(TryToLoad(), CRIA_ERROR_USAGE);
+  EXPECT_THAT(cria_error_message(), HasSubstr("not from both"));
+}
+
 TEST_F(LoadingTest, SeveralModelsMayBeLoaded) {
   const ModelPtr one = LoadModel(options_);
   options_.kv_type = CRIA_KV_F16;

@@ -24,6 +24,7 @@ namespace cria {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::vector<float> ValuesOf(const TensorSource& source) {
   std::vector<float> values(source.num_elements());
@@ -275,8 +276,21 @@ TEST_F(FamiliesTest, DraftsAndPicturesOfQwenAreLeftOutWithANote) {
   EXPECT_TRUE(checkpoint_.tensors.contains("model.layers.0.linear_attn.q_proj.weight"));
   std::string notes;
   for (const std::string& note : checkpoint_.notes) notes += note + '\n';
-  EXPECT_THAT(notes, HasSubstr("drafts tokens (mtp, 1 tensors)"));
+  EXPECT_THAT(notes, HasSubstr("drafts tokens (mtp, 1 tensors) is left out"));
   EXPECT_THAT(notes, HasSubstr("the vision part of the checkpoint (1 tensors)"));
+}
+
+TEST_F(FamiliesTest, TheLayerThatGuessesIsOneBehindTheOthers) {
+  Open("Qwen35Mtp");
+  EXPECT_EQ(checkpoint_.config.mtp_num_hidden_layers, 1u);
+  EXPECT_TRUE(checkpoint_.tensors.contains("model.layers.4.mtp.fc.weight"));
+  // Its norms add 1 to their weights as others do, and its gates are behind its queries.
+  for (const char* const norm : {"mtp.norm", "mtp.embedding_norm", "mtp.hidden_norm",
+                                 "input_layernorm", "self_attn.q_norm"}) {
+    EXPECT_EQ(checkpoint_.tensors.at(Format("model.layers.4.{}.weight", norm)).addend, 1.0f);
+  }
+  EXPECT_TRUE(checkpoint_.tensors.contains("model.layers.4.self_attn.gate_proj.weight"));
+  for (const std::string& note : checkpoint_.notes) EXPECT_THAT(note, Not(HasSubstr("mtp")));
 }
 
 TEST_F(FamiliesTest, MatricesOfLinearAttentionMustFitTheConfiguration) {

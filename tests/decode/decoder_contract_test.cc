@@ -234,6 +234,7 @@ TEST(Decoder, CountsItsTimeWhereItIsAskedTo) {
     for (size_t i = 0; i < kNumOperatorKinds; ++i) {
       const auto kind = static_cast<OperatorKind>(i);
       const bool is_used = kind != OperatorKind::kSampling && kind != OperatorKind::kRotation &&
+                           kind != OperatorKind::kMtp &&
                            (kind != OperatorKind::kRouting || model == mixture) &&
                            (kind != OperatorKind::kConvolution || model == recurrent) &&
                            (kind != OperatorKind::kPerLayer || model == per_layer);

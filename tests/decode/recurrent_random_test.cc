@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <random>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -38,12 +39,15 @@ class RecurrentRandomTest : public testing::TestWithParam<const char*> {
                 .chunk_tokens = 16,
                 .num_sequences = kNumTexts,
                 .num_checkpoints = 4,
-                .revocable_tokens = 1 + kMaxDrafts},
+                .revocable_tokens = 1 + kMaxDrafts,
+                .has_mtp = HasMtp()},
                support::UsualThreads()),
-        alone_(converted_, {.context_tokens = 64}, support::UsualThreads()) {
+        alone_(converted_, {.context_tokens = 64, .has_mtp = HasMtp()}, support::UsualThreads()) {
     model_.CloseSequence();
     for (Text& text : texts_) text.id = Unwrap(sequences().Open());
   }
+
+  static bool HasMtp() { return std::string_view(GetParam()).ends_with("Mtp"); }
 
   struct Text {
     SequenceId id = 0;
@@ -101,6 +105,22 @@ class RecurrentRandomTest : public testing::TestWithParam<const char*> {
     const std::vector<float> last(expected.end() - static_cast<ptrdiff_t>(vocab_size()),
                                   expected.end());
     EXPECT_TRUE(std::ranges::equal(logits, last)) << "after " << text.tokens.size() << " tokens";
+    if (!HasMtp()) return;
+    const size_t length = text.tokens.size();
+    EXPECT_EQ(Guesses(decoder(), text.id, length),
+              Guesses(alone_.decoder(), alone_.sequence(), length))
+        << "after " << length << " tokens";
+  }
+
+  static std::vector<float> Guesses(Decoder& decoder, SequenceId sequence, size_t length) {
+    std::vector<float> all;
+    const GuessRequest request = {
+        .sequence = sequence, .position = length, .token = 5, .max_tokens = 2};
+    Unwrap(decoder.Guess(request, [&](std::span<float> logits) {
+      all.insert(all.end(), logits.begin(), logits.end());
+      return 7;
+    }));
+    return all;
   }
 
   void Truncate(Text& text, bool is_any_length) {
@@ -173,8 +193,8 @@ TEST_P(RecurrentRandomTest, ASequenceGoesOnAsIfItHadRunAlone) {
 
 INSTANTIATE_TEST_SUITE_P(Models, RecurrentRandomTest,
                          testing::Values("Lfm2", "Lfm2Biases", "Lfm2Moe", "Lfm3", "Qwen35",
-                                         "Qwen35Other", "GraniteMamba", "GraniteMambaOther",
-                                         "GraniteMambaMoe"),
+                                         "Qwen35Other", "Qwen35Mtp", "GraniteMamba",
+                                         "GraniteMambaOther", "GraniteMambaMoe"),
                          [](const auto& param) { return std::string(param.param); });
 
 }  // namespace

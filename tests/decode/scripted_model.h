@@ -85,6 +85,30 @@ class ScriptedModel final : public TokenModel {
     return run;
   }
 
+  bool can_guess() const override { return guess != nullptr; }
+  // What `guess` says of the sequence's tokens before the position, the token, and what was chosen.
+  Status Guess(const GuessRequest& request, const GuessCallback& choose) override {
+    if (!can_guess()) return TokenModel::Guess(request, choose);
+    EXPECT_FALSE(is_running_) << "two threads use the model";
+    EXPECT_TRUE(sequences_->Truncate(request.sequence, request.position));
+    CopyStates();
+    CopyRows(pages().moves());
+    sequences_->ClearMoves();
+    CRIA_RETURN_IF_ERROR(
+        sequences_->Extend(request.sequence, request.position + request.max_tokens));
+    EXPECT_TRUE(sequences_->Truncate(request.sequence, request.position));
+    std::vector<int32_t> context = Cache(request.sequence);
+    context.push_back(request.token);
+    for (size_t i = 0; i < request.max_tokens; ++i) {
+      std::vector<float> logits(vocab_size_);
+      logits[static_cast<size_t>(guess(context))] = 8.0f;
+      const int32_t token = choose(logits);
+      if (token < 0) break;
+      context.push_back(token);
+    }
+    return {};
+  }
+
   Sequences& sequences() override { return *sequences_; }
 
   Status CarryOutMoves() override {
@@ -158,6 +182,7 @@ class ScriptedModel final : public TokenModel {
   size_t fail_at_call = SIZE_MAX;
   int32_t failing_token = -1;  // Runs that have it fail.
   std::function<void()> after_forward;
+  Script guess;  // Null: the model cannot.
 
  private:
   struct Row {

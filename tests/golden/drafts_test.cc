@@ -78,10 +78,10 @@ class TrainedModel {
     const std::vector<int32_t> expected =
         Write(*engine_->NewSession(/*with_drafts=*/false), prompt, sampling);
     const auto expect_same = [&](const DraftOptions& drafts) {
-      Session session(engine_->scheduler(),
-                      std::make_unique<Drafting>(
-                          drafts, engine_->decoder().context_tokens(),
-                          drafts.has_model ? &engine_->draft_engine()->scheduler() : nullptr));
+      Session session(
+          engine_->scheduler(),
+          std::make_unique<Drafting>(drafts, engine_->decoder().context_tokens(),
+                                     drafts.has_model ? engine_->NewDrafter() : nullptr));
       EXPECT_EQ(Write(session, prompt, sampling), expected) << text << ", " << drafts.max_tokens;
       num_accepted_ += session.stats().accepted_tokens;
       num_drafted_ += session.stats().drafted_tokens;

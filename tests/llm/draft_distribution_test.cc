@@ -174,9 +174,8 @@ class DraftDistribution : public testing::Test {
     options.max_tokens = kDraftTokens;
     options.min_tokens = kDraftTokens;
     Session session(engine.scheduler(),
-                    std::make_unique<Drafting>(
-                        options, kTextContext,
-                        options.has_model ? &engine.draft_engine()->scheduler() : nullptr));
+                    std::make_unique<Drafting>(options, kTextContext,
+                                               options.has_model ? engine.NewDrafter() : nullptr));
     EXPECT_LT(Excess(Draw(session), models->paths, NumSeeds()), 0.0);
     const SessionStats& stats = session.stats();
     EXPECT_GE(stats.drafted_tokens, NumSeeds() * kDraftTokens);

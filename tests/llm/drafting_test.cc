@@ -32,10 +32,11 @@ TEST(DraftingTest, OptionsOutsideTheirRangesAreRefusedByName) {
 TEST(DraftingTest, DraftsAsManyAsPayAndAsManyAsAreAllowed) {
   TokenIds context = {1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2};
   Sampler sampler = *Sampler::Create({}, 100);
+  Seat seat;
   const auto draft = [&](const DraftOptions& options, size_t max_tokens,
                          std::span<const double> seconds) {
     Drafting drafting(options, 64);
-    const auto tokens = drafting.Draft(context, max_tokens, {.seconds = seconds}, sampler);
+    const auto tokens = drafting.Draft({seat, context, sampler}, max_tokens, {.seconds = seconds});
     return TokenIds(tokens.begin(), tokens.end());
   };
   EXPECT_EQ(draft({.ngram_tokens = 2}, 16, kFlat), (TokenIds{3, 4, 5, 6, 7, 8, 9, 1}));
@@ -54,11 +55,12 @@ TEST(DraftingTest, LearnsFromDraftsThatWereNotRun) {
   const std::vector<double> seconds = {1.0, 1.6};
   Drafting drafting({.ngram_tokens = 2, .max_tokens = 1}, 512);
   Sampler sampler = *Sampler::Create({}, 100);
+  Seat seat;
   TokenIds context;
   size_t first_draft = 0;
   for (int32_t i = 0; i < 300; ++i) {
     context.push_back(i % 3 == 2 ? 7 : i % 3);
-    const bool drafts = !drafting.Draft(context, 1, {.seconds = seconds}, sampler).empty();
+    const bool drafts = !drafting.Draft({seat, context, sampler}, 1, {.seconds = seconds}).empty();
     if (drafts && first_draft == 0) first_draft = context.size();
   }
   EXPECT_GT(first_draft, 5u);
@@ -67,7 +69,7 @@ TEST(DraftingTest, LearnsFromDraftsThatWereNotRun) {
   size_t late_drafts = 0;
   for (int32_t i = 0; i < 150; ++i) {
     context.push_back(i % 3 == 2 ? 10 + i : i % 3);
-    const bool drafts = !drafting.Draft(context, 1, {.seconds = seconds}, sampler).empty();
+    const bool drafts = !drafting.Draft({seat, context, sampler}, 1, {.seconds = seconds}).empty();
     if (i >= 100 && drafts) ++late_drafts;
   }
   EXPECT_EQ(late_drafts, 0u);

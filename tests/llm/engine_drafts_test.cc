@@ -1,5 +1,6 @@
 // Drafts on tiny models: the same text as without, whatever their length.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -89,6 +90,43 @@ TEST_P(EngineDrafts, TheTextIsTheSame) {
   }
   EXPECT_GT(num_accepted, 0u);
   EXPECT_GT(num_refused, 0u);
+}
+
+// The layer has random weights, so most of what it guesses is refused.
+TEST(EngineDraftsTest, TextsWithTheModelsOwnGuessesAreTheSame) {
+  const TinyModelFile model(support::FamilyNamed("Qwen35Mtp"));
+  const auto load = [&](size_t length) {
+    return Unwrap(Engine::Load(
+        model.path(), {.num_threads = 1,
+                       .context_tokens = 128,
+                       .drafts = {.max_tokens = length, .min_tokens = length, .has_mtp = true}}));
+  };
+  for (const size_t length : {1, 3, 8}) {
+    const auto engine = load(length);
+    size_t num_refused = 0;
+    for (const float temperature : {0.0f, 0.7f}) {
+      const SamplerOptions sampling = {.top_k = 3, .temperature = temperature, .seed = 5};
+      const Tokens prompt = RepetitivePrompt(3);
+      Session without(engine->scheduler());
+      const Tokens expected = Answer(without, prompt, sampling);
+      const auto session = engine->NewSession();
+      EXPECT_EQ(Answer(*session, prompt, sampling), expected) << length;
+      num_refused += session->stats().drafted_tokens - session->stats().accepted_tokens;
+    }
+    EXPECT_GT(num_refused, 0u);
+  }
+}
+
+TEST(EngineDraftsTest, GuessesNeedTheLayerAndExcludeADraftModel) {
+  const TinyModelFile model(support::FamilyNamed("Qwen35"));
+  EngineOptions options = {.context_tokens = 128, .drafts = {.has_mtp = true}};
+  const auto without = Engine::Load(model.path(), options);
+  ASSERT_FALSE(without);
+  EXPECT_EQ(without.error().message(), "the model has no layer that guesses tokens (mtp)");
+  options.draft_model_path = model.path();
+  const auto both = Engine::Load(model.path(), options);
+  ASSERT_FALSE(both);
+  EXPECT_THAT(both.error().message(), testing::HasSubstr("not from both"));
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -51,6 +51,32 @@ TEST(MemoryPlan, TheArenaIsDividedWithoutRest) {
   EXPECT_LT(LineBytes(plan, MemoryPart::kActivations), memory.layout.total_bytes());
 }
 
+TEST(MemoryPlan, TheLayerThatGuessesIsCountedWhereItIsUsed) {
+  ModelOutline outline = Outline();
+  outline.num_mtp_matrices = 2;
+  const uint64_t mtp_bytes = [&] {
+    const std::vector<uint64_t> packed = *xnn::PackedBytes(outline.matrices);
+    return packed[packed.size() - 1] + packed[packed.size() - 2];
+  }();
+  const auto packed = [&](bool has_mtp, bool in_memory) {
+    MemoryPlanOptions options = Options(256, KvType::kInt8);
+    options.decoder.has_mtp = has_mtp;
+    options.weights_in_memory = in_memory;
+    return LineBytes(Plan(outline, options), MemoryPart::kPackedWeights);
+  };
+  EXPECT_EQ(packed(false, false) + mtp_bytes, packed(true, false));
+  // All weights are packed there, those that nobody reads, too.
+  EXPECT_EQ(packed(false, true), packed(true, true));
+  // Its keys and values are those of one layer.
+  const auto cache = [&](bool has_mtp) {
+    MemoryPlanOptions options = Options(256, KvType::kF32);
+    options.decoder.has_mtp = has_mtp;
+    return LineBytes(Plan(outline, options), MemoryPart::kKvCache);
+  };
+  const uint64_t num_layers = outline.config.num_hidden_layers;
+  EXPECT_EQ(cache(true) * num_layers, cache(false) * (num_layers + 1));
+}
+
 TEST(MemoryPlan, ConstraintsAreExact) {
   const size_t vocab_size = Outline().config.vocab_size;
   const MemoryPlan without = Plan(Outline(), Options(256, KvType::kF32));

@@ -42,7 +42,9 @@ class TwoModels {
   std::unique_ptr<Session> NewSession(DraftOptions options) {
     options.has_model = true;
     return std::make_unique<Session>(
-        scheduler_, std::make_unique<Drafting>(options, kTextTokens, &draft_scheduler_));
+        scheduler_,
+        std::make_unique<Drafting>(options, kTextTokens,
+                                   std::make_unique<ModelDrafter>(draft_scheduler_, kTextTokens)));
   }
   std::unique_ptr<Session> NewSessionWithoutDrafts() {
     return std::make_unique<Session>(scheduler_);
@@ -77,12 +79,13 @@ struct ScriptedDrafter {
         sampler(*Sampler::Create(options, kVocabSize)) {}
 
   size_t Draft(const Tokens& context, Tokens& draft, float min_probability = 0.0f) {
-    return drafter.Draft(context, sampler, min_probability, draft);
+    return drafter.Draft({seat, context, sampler, min_probability}, draft);
   }
 
   ScriptedModel model;
   Scheduler scheduler;
   ModelDrafter drafter;
+  Seat seat;  // Nobody uses it.
   Sampler sampler;
 };
 
@@ -237,10 +240,11 @@ double SimulatedGain(double probability) {
     draft.after_forward = [&] { spend(0.1); };
     Scheduler scheduler(model, ScriptedClock::Now);
     Scheduler draft_scheduler(draft, ScriptedClock::Now);
-    Session session(scheduler, with_drafts
-                                   ? std::make_unique<Drafting>(DraftOptions{.has_model = true},
-                                                                kSimulatedContext, &draft_scheduler)
-                                   : nullptr);
+    Session session(scheduler, with_drafts ? std::make_unique<Drafting>(
+                                                 DraftOptions{.has_model = true}, kSimulatedContext,
+                                                 std::make_unique<ModelDrafter>(draft_scheduler,
+                                                                                kSimulatedContext))
+                                           : nullptr);
     EXPECT_EQ(AnswerOf(session, prompt, {.temperature = 0.0f}, 280), Expected(prompt, 280));
     return sum.count();
   };

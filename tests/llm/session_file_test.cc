@@ -133,6 +133,38 @@ TEST_F(SessionFileTest, KeepsTheFieldsOfMessages) {
   }
 }
 
+TEST_F(SessionFileTest, KeepsWhatTheLayerThatGuessesReads) {
+  const TinyModelFile model(support::FamilyNamed("Qwen35Mtp"));
+  const auto load = [&](bool has_mtp) {
+    return std::make_unique<TinyEngine>(
+        Unwrap(Engine::Load(model.path(), {.num_threads = 1,
+                                           .context_tokens = 128,
+                                           .kv_type = KvType::kInt8,
+                                           .drafts = {.has_mtp = has_mtp}})));
+  };
+  const auto guesses = [](TinyEngine& engine) {
+    std::vector<float> all;
+    const size_t position = engine.num_cached_tokens();
+    const GuessRequest request = {
+        .sequence = TinyEngine::kSequence, .position = position, .token = 5, .max_tokens = 2};
+    Unwrap(engine.decoder().Guess(request, [&](std::span<float> logits) {
+      all.insert(all.end(), logits.begin(), logits.end());
+      return 7;
+    }));
+    return all;
+  };
+  const auto saved = load(true);
+  ExpectPrefill(saved->session(), SomeTokens(70));
+  Save(*saved);
+  const auto loaded = load(true);
+  ExpectPrefill(loaded->session(), SomeTokens(20, 8));
+  EXPECT_EQ(Unwrap(Load(*loaded)).why_read_again, "");
+  EXPECT_EQ(loaded->num_cached_tokens(), 70u);
+  EXPECT_EQ(guesses(*loaded), guesses(*saved));
+  // Another engine does not have the layer, and could not keep what it reads.
+  EXPECT_NE(Unwrap(Load(*load(false))).why_read_again, "");
+}
+
 TEST_F(SessionFileTest, KeepsAConversationAlone) {
   const auto engine = Model().Load(KvType::kF32, 100);
   ExpectPrefill(engine->session(), SomeTokens(70));

@@ -201,6 +201,30 @@ TEST(ConfigLayerKindsTest, LinearAttentionHasSizesOfItsOwn) {
   ExpectRefused(config, "linear_attention is true for every layer", ErrorCode::kUnsupported);
 }
 
+TEST(ConfigLayerKindsTest, ALayerThatGuessesNeedsAKnownModel) {
+  ModelConfig valid = WithLinearAttention();
+  valid.mtp_num_hidden_layers = 1;
+  EXPECT_TRUE(ValidateConfig(valid));
+  EXPECT_EQ(valid.num_stored_layers(), valid.num_hidden_layers + 1);
+  EXPECT_TRUE(valid.layer_kind(valid.num_hidden_layers).has_attention());
+  const auto refused = [&](void (*change)(ModelConfig& config)) {
+    ModelConfig config = valid;
+    change(config);
+    ExpectRefused(config, "mtp_num_hidden_layers is given", ErrorCode::kUnsupported);
+  };
+  refused([](ModelConfig& c) { c.qkv_bias = true; });
+  refused([](ModelConfig& c) { c.norm_placement = NormPlacement::kBeforeAndAfter; });
+  refused([](ModelConfig& c) { c.layer_kinds[1].sliding_window = 64; });
+  refused([](ModelConfig& c) { c.layer_scalar = true; });
+  refused([](ModelConfig& c) { c.final_logit_softcapping = 30.0f; });
+  ModelConfig several = valid;
+  several.mtp_num_hidden_layers = 2;
+  ExpectRefused(several, "mtp_num_hidden_layers is 2");
+  ModelConfig attends = WithKinds({{.rope_theta = 1e6f}, {.rope_theta = 1e4f}});
+  attends.mtp_num_hidden_layers = 1;
+  ExpectRefused(attends, "mtp_num_hidden_layers is given", ErrorCode::kUnsupported);
+}
+
 ModelConfig WithMamba() {
   const LayerKind attention = {.rope_theta = 1e6f};
   const LayerKind mamba = {.rope_theta = 1e6f, .no_rope = true, .mamba = true};

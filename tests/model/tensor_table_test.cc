@@ -239,6 +239,24 @@ TEST(ExpectedTensorsTest, LinearAttentionTakesThePlaceOfAttention) {
   EXPECT_EQ(qkv->output_channels, config.qkv_channels());
 }
 
+TEST(ExpectedTensorsTest, TheLayerThatGuessesComesAfterTheHead) {
+  ModelConfig config = TwoLayers();
+  const size_t num_own = ExpectedTensors(config).size();
+  config.mtp_num_hidden_layers = 1;
+  const std::vector<TensorSpec> specs = ExpectedTensors(config);
+  ASSERT_GT(specs.size(), num_own + 5);
+  EXPECT_EQ(specs[num_own - 1].role, TensorRole::kLmHead);
+  for (size_t i = 0; i < specs.size(); ++i) EXPECT_EQ(specs[i].is_of_mtp, i >= num_own);
+  EXPECT_EQ(specs[num_own].Name(), "layers.2.mtp_embedding_norm");
+  EXPECT_EQ(specs[num_own + 1].Name(), "layers.2.mtp_hidden_norm");
+  EXPECT_EQ(specs[num_own + 2].Name(), "layers.2.mtp_fc");
+  EXPECT_EQ(specs[num_own + 2].input_channels, 2 * specs[num_own + 2].output_channels);
+  EXPECT_EQ(specs[num_own + 3].Name(), "layers.2.input_layernorm");
+  EXPECT_EQ(specs.back().Name(), "layers.2.mtp_norm");
+  EXPECT_FALSE(specs[num_own].is_of_own_layer());
+  EXPECT_TRUE(specs[1].is_of_own_layer());
+}
+
 TEST(ExpectedTensorsTest, MambaTakesThePlaceOfAttention) {
   ModelConfig config = TwoLayers();
   config.layer_kinds = {{.no_rope = true, .mamba = true}, {}};

@@ -44,15 +44,27 @@ ReferenceDecoder::ReferenceDecoder(const ReferenceModel& model, size_t context) 
       {c.hidden_size});
   lm_head_ = c.tie_word_embeddings ? embed_tokens_
                                    : Weights("lm_head.weight", {c.vocab_size, c.hidden_size});
-  for (size_t l = 0; l < c.num_hidden_layers; ++l) layers_.push_back(MakeLayer(l, context));
+  for (size_t l = 0; l < c.num_hidden_layers; ++l) {
+    layers_.push_back(MakeLayer(std::format("{}layers.{}.", c.prefix, l), l, context));
+  }
+  if (model.tensors.contains("mtp.norm.weight")) {
+    // It attends to all tokens, as one of the model's own layers does.
+    size_t like = 0;
+    while (c.AttentionOf(like).linear_attention) ++like;
+    mtp_.emplace(Mtp{.fc = Weights("mtp.fc.weight", {c.hidden_size, 2 * c.hidden_size}),
+                     .embedding_norm = Weights("mtp.pre_fc_norm_embedding.weight", {c.hidden_size}),
+                     .hidden_norm = Weights("mtp.pre_fc_norm_hidden.weight", {c.hidden_size}),
+                     .norm = Weights("mtp.norm.weight", {c.hidden_size}),
+                     .layer = MakeLayer("mtp.layers.0.", like, context)});
+  }
   if (c.per_layer_size == 0) return;
   per_layer_.emplace(
       c, [this](const std::string& name, const auto& shape) { return Weights(name, shape); });
 }
 
-ReferenceDecoder::Layer ReferenceDecoder::MakeLayer(size_t index, size_t context) const {
+ReferenceDecoder::Layer ReferenceDecoder::MakeLayer(const std::string& prefix, size_t index,
+                                                    size_t context) const {
   const ReferenceConfig& c = model_.config;
-  const std::string prefix = std::format("{}layers.{}.", c.prefix, index);
   Layer layer = {};
   layer.attention = c.AttentionOf(index);
   NameNorms(prefix, layer);
@@ -409,6 +421,8 @@ const std::vector<double>& ReferenceDecoder::Step(int id) {
     for (double& value : x) value *= *layer.layer_scalar;
   }
   hidden_ = Norm(x, norm_);
+  ids_.push_back(id);
+  all_hidden_.push_back(hidden_);
   logits_ = MatrixTimesVector(lm_head_, c.vocab_size, hidden_);
   for (double& logit : logits_) {
     logit = SoftCap(logit / c.logits_scaling, c.final_logit_softcapping);
@@ -417,8 +431,38 @@ const std::vector<double>& ReferenceDecoder::Step(int id) {
   return logits_;
 }
 
+// As vLLM's classes of Qwen3-Next and Qwen3.5: the token after each position and the hidden state
+// there, behind the last norm, are normalized, joined and multiplied by fc, for a layer with keys
+// and values of its own. Positions begin with the second token, and only distances matter.
+std::vector<double> ReferenceDecoder::GuessOf(int id, const std::vector<double>& hidden) {
+  const size_t size = model_.config.hidden_size;
+  const float* embedding = embed_tokens_ + static_cast<size_t>(id) * size;
+  std::vector<double> joined = Norm({embedding, embedding + size}, mtp_->embedding_norm);
+  Append(joined, Norm(hidden, mtp_->hidden_norm));
+  std::vector<double> x = MatrixTimesVector(mtp_->fc, size, joined);
+  AddBlock(x, MixerOf(mtp_->layer, x), nullptr);
+  AddBlock(x, FeedForwardOf(mtp_->layer, x), nullptr);
+  ++position_;
+  return Norm(x, mtp_->norm);
+}
+
+std::vector<double> ReferenceDecoder::Guess(std::span<const int> ids) {
+  if (!mtp_ || ids_.empty() || ids.empty()) throw std::runtime_error("nothing to guess from");
+  const size_t position = position_;
+  position_ = 0;
+  mtp_->layer.keys.clear();
+  mtp_->layer.values.clear();
+  for (size_t i = 1; i < ids_.size(); ++i) GuessOf(ids_[i], all_hidden_[i - 1]);
+  std::vector<double> hidden = hidden_;
+  for (const int id : ids) hidden = GuessOf(id, hidden);
+  position_ = position;
+  return MatrixTimesVector(lm_head_, model_.config.vocab_size, hidden);
+}
+
 void ReferenceDecoder::Reset() {
   position_ = 0;
+  ids_.clear();
+  all_hidden_.clear();
   for (Layer& layer : layers_) {
     layer.keys.clear();
     layer.values.clear();

@@ -35,6 +35,10 @@ class ReferenceDecoder {
   // The hidden state, [hidden_size], that the logits of the last Step are computed from.
   const std::vector<double>& hidden() const { return hidden_; }
 
+  // What the layer for multi-token prediction (MTP) makes of `ids`, which come behind the tokens so
+  // far, at least one: the logits behind the last of them. Needs such a layer.
+  std::vector<double> Guess(std::span<const int> ids);
+
   // Starts a new sequence.
   void Reset();
 
@@ -90,7 +94,11 @@ class ReferenceDecoder {
   };
 
   const float* Weights(const std::string& name, const std::vector<size_t>& shape) const;
-  Layer MakeLayer(size_t index, size_t context) const;
+  // `prefix` is that of its tensors.
+  Layer MakeLayer(const std::string& prefix, size_t index, size_t context) const;
+  // The hidden state from which the MTP layer guesses, of a token and what the model, or the layer
+  // itself, has of the tokens before it.
+  std::vector<double> GuessOf(int id, const std::vector<double>& hidden);
   void NameAttention(const std::string& prefix, Layer& layer) const;
   void NameFeedForward(const std::string& prefix, size_t index, Layer& layer) const;
   void NameNorms(const std::string& prefix, Layer& layer) const;
@@ -110,6 +118,17 @@ class ReferenceDecoder {
   const float* lm_head_;       // [vocab_size, hidden_size]; embed_tokens_ where they are tied.
   std::vector<Layer> layers_;
   std::optional<ReferencePerLayer> per_layer_;
+  // The layer for multi-token prediction.
+  struct Mtp {
+    const float* fc;              // [hidden_size, 2 * hidden_size]
+    const float* embedding_norm;  // [hidden_size], as the next two.
+    const float* hidden_norm;
+    const float* norm;
+    Layer layer;
+  };
+  std::optional<Mtp> mtp_;
+  std::vector<int> ids_;                         // The tokens so far, and
+  std::vector<std::vector<double>> all_hidden_;  // hidden() of each.
   size_t position_ = 0;
   std::vector<double> hidden_;  // [hidden_size]
   std::vector<double> logits_;  // [vocab_size]

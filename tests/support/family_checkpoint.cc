@@ -70,9 +70,12 @@ class TensorLister {
       if (IsLfm()) {
         AddLfmLayer(i);
       } else {
-        AddLayer(i);
+        AddLayer(std::format("{}layers.{}.", prefix_, i), IsLinear(i), HasExperts(i));
       }
     }
+    // Qwen3-Next's configuration has no such field.
+    const bool has_mtp = config_.value("mtp_num_hidden_layers", 0) == 1;
+    if (has_mtp || name_.ends_with("Mtp")) AddMtp();
     if (name_ == "Gemma3Vision") {
       tensors_.push_back({"model.vision_tower.vision_model.post_layernorm.weight", {32}});
       tensors_.push_back({"model.multi_modal_projector.mm_input_projection_weight", {32, hidden}});
@@ -98,19 +101,28 @@ class TensorLister {
     tensors_.push_back({module + ".weight", {size}});
   }
 
-  void AddLayer(size_t index) {
-    const std::string layer = std::format("{}layers.{}.", prefix_, index);
+  // The layer that guesses tokens.
+  void AddMtp() {
+    const size_t hidden = Size("hidden_size");
+    AddLinear("mtp.fc", hidden, 2 * hidden, false);
+    AddNorm("mtp.pre_fc_norm_embedding", hidden);
+    AddNorm("mtp.pre_fc_norm_hidden", hidden);
+    AddNorm("mtp.norm", hidden);
+    AddLayer("mtp.layers.0.", /*is_linear=*/false, config_.contains("num_experts"));
+  }
+
+  void AddLayer(const std::string& layer, bool is_linear, bool has_experts) {
     const size_t hidden = Size("hidden_size");
     const bool is_olmo2 = name_.starts_with("Olmo2");
     const bool is_gemma3 = name_.starts_with("Gemma3");
-    if (IsLinear(index)) {
+    if (is_linear) {
       AddDeltaNet(layer + "linear_attn.");
     } else {
       AddAttention(layer);
     }
     if (name_.starts_with("Mixtral") || name_.starts_with("GraniteMoe")) {
       AddExpertsOfABlock(layer + "block_sparse_moe.");
-    } else if (HasExperts(index)) {
+    } else if (has_experts) {
       AddExperts(layer + "mlp.");
     } else {
       AddFeedForward(layer + "mlp.", Size("intermediate_size"));

@@ -343,11 +343,13 @@ json Qwen3Next() {
 
 std::vector<FamilyCheckpoint> LinearAttentionCheckpoints() {
   return {{"Qwen35", Qwen35().dump(), "qwen35"},
+          {"Qwen35Mtp", Merged(Qwen35(), {{"mtp_num_hidden_layers", 1}}).dump(), "qwen35"},
           {"Qwen35Other", Qwen35Other().dump(), ""},
           {"Qwen35Vision", Qwen35Vision().dump(), ""},
           {"Qwen35Moe", WithExperts(Qwen35(), "Qwen3_5MoeForCausalLM", "qwen3_5_moe_text").dump(),
            "qwen35moe"},
           {"Qwen3Next", Qwen3Next().dump(), "qwen3next"},
+          {"Qwen3NextMtp", Qwen3Next().dump(), ""},
           {"Qwen3NextDense",
            Merged(Qwen3Next(), {{"norm_topk_prob", false}, {"mlp_only_layers", {1}}}).dump(), ""}};
 }

@@ -70,6 +70,11 @@ constexpr std::array<ModuleName, 6> kExperts = {{{"gate_proj", "ffn_gate_exps"},
                                                  {"w3", "ffn_up_exps"},
                                                  {"w2", "ffn_down_exps"}}};
 
+constexpr std::array<ModuleName, 4> kMtp = {{{"mtp.fc", "nextn.eh_proj"},
+                                             {"mtp.pre_fc_norm_embedding", "nextn.enorm"},
+                                             {"mtp.pre_fc_norm_hidden", "nextn.hnorm"},
+                                             {"mtp.norm", "nextn.shared_head_norm"}}};
+
 bool HasLinearAttention(std::string_view architecture) {
   return architecture.starts_with("qwen35") || architecture == "qwen3next";
 }
@@ -99,6 +104,9 @@ std::string NameIn(const std::string& architecture, const std::string& name) {
     if (const std::string replaced = replace({"linear_attn.out_proj", "ssm_out"});
         !replaced.empty()) {
       return replaced;
+    }
+    for (const ModuleName& module : kMtp) {
+      if (const std::string replaced = replace(module); !replaced.empty()) return replaced;
     }
   }
   for (const ModuleName& module : kOutputNorms) {
@@ -237,7 +245,9 @@ FamilyGgufWriter::FamilyGgufWriter(const std::string& architecture, const std::s
   const bool is_dense_granite =
       architecture == "granitehybrid" && config.at("num_local_experts") == 0;
   size("feed_forward_length", is_dense_granite ? "shared_intermediate_size" : "intermediate_size");
-  size("block_count", "num_hidden_layers");
+  const auto guessing = config.value("mtp_num_hidden_layers", 0u);
+  writer_.Add(key("block_count"), config.at("num_hidden_layers").get<uint32_t>() + guessing);
+  if (guessing != 0) writer_.Add(key("nextn_predict_layers"), guessing);
   size("attention.head_count", "num_attention_heads");
   const bool is_lfm2 = architecture.starts_with("lfm2");
   if (is_lfm2) {
@@ -282,7 +292,8 @@ FamilyGgufWriter::FamilyGgufWriter(const std::string& architecture, const std::s
                ChatTemplateText::kNone, writer_);
 }
 
-void FamilyGgufWriter::Add(reference::ReferenceTensor tensor, const std::string& name) {
+void FamilyGgufWriter::Add(reference::ReferenceTensor tensor, const std::string& own_name) {
+  const std::string name = NameOfBlock(own_name);
   if (architecture_ == "gemma4") {
     writer_.AddTensor(Gemma4GgmlName(name), tensor.shape, StorageType::kF32, tensor.values);
     return;
@@ -348,6 +359,15 @@ void FamilyGgufWriter::Add(reference::ReferenceTensor tensor, const std::string&
   writer_.AddTensor(NameIn(architecture_, name), tensor.shape, StorageType::kF32, tensor.values);
 }
 
+// The layer that guesses tokens is a block behind the others.
+std::string FamilyGgufWriter::NameOfBlock(const std::string& name) const {
+  if (!name.starts_with("mtp.")) return name;
+  constexpr std::string_view kLayer = "mtp.layers.0.";
+  const std::string prefix =
+      std::format("model.layers.{}.", json::parse(config_).at("num_hidden_layers").get<size_t>());
+  return name.starts_with(kLayer) ? prefix + name.substr(kLayer.size()) : prefix + name;
+}
+
 // The rows of Qwen3-Next's matrix alternate by heads of keys.
 void FamilyGgufWriter::AddHeads(const reference::ReferenceTensor& tensor,
                                 const std::string& block) {
@@ -375,7 +395,8 @@ void FamilyGgufWriter::AddHeads(const reference::ReferenceTensor& tensor,
 
 void FamilyGgufWriter::ChangeLinearAttention(std::string_view name,
                                              reference::ReferenceTensor& tensor) const {
-  if (name.ends_with("norm.weight") && !name.ends_with("linear_attn.norm.weight")) {
+  const bool is_norm = name.ends_with("norm.weight") || name.contains(".mtp.pre_fc_norm_");
+  if (is_norm && !name.ends_with("linear_attn.norm.weight")) {
     for (float& value : tensor.values) value += 1.0f;
   }
   if (name.ends_with(".A_log")) {

@@ -21,7 +21,7 @@ class FamilyGgufWriter {
   // For keys and tensors that the model does not have.
   GgufWriter& writer() { return writer_; }
   // Experts come in their order.
-  void Add(reference::ReferenceTensor tensor, const std::string& name);
+  void Add(reference::ReferenceTensor tensor, const std::string& own_name);
   void Write(const std::filesystem::path& path);
 
  private:
@@ -33,6 +33,7 @@ class FamilyGgufWriter {
     size_t value_dim = 0;
   };
 
+  std::string NameOfBlock(const std::string& name) const;
   void AddHeads(const reference::ReferenceTensor& tensor, const std::string& block);
   void ChangeLinearAttention(std::string_view name, reference::ReferenceTensor& tensor) const;
   void AddExpert(const reference::ReferenceTensor& tensor, const std::string& block,

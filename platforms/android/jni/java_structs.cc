@@ -20,6 +20,7 @@ constexpr Field kModelOptionFields[] = {
     {"maxConstraints", FieldKind::kBytes, offsetof(cria_model_options, max_constraints)},
     {"maxTemperatureCelsius", FieldKind::kDouble,
      offsetof(cria_model_options, max_temperature_celsius)},
+    {"draftMtp", FieldKind::kFlag, offsetof(cria_model_options, draft_mtp)},
     {"kvType", FieldKind::kChoice, offsetof(cria_model_options, kv_type),
      "Lorg/cria/ModelOptions$KvType;"},
     {"packing", FieldKind::kChoice, offsetof(cria_model_options, packing),

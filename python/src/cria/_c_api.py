@@ -107,6 +107,8 @@ class cria_model_options(_Versioned):
     min_draft_probability: float
     max_constraints: int
     max_temperature_celsius: float
+    draft_mtp: int
+    reserved_2: int
     _defaults_ = {
         "descriptor": -1,
         "kv_type": CRIA_KV_MODEL,
@@ -139,6 +141,8 @@ class cria_model_options(_Versioned):
         ("min_draft_probability", c_float),
         ("max_constraints", c_uint64),
         ("max_temperature_celsius", c_double),
+        ("draft_mtp", c_int32),
+        ("reserved_2", c_uint32),
     ]
 
 

@@ -38,6 +38,8 @@ class ModelOptions(TypedDict, total=False):
     num_sequences: int
     draft_model_path: StrPath
     draft_ngram_tokens: int
+    # Drafts of the model's own layer for multi-token prediction, if it has one.
+    draft_mtp: bool
     max_draft_tokens: int
     min_draft_tokens: int
     min_draft_probability: float

@@ -140,7 +140,8 @@ typedef struct cria_model_options {
   uint32_t max_draft_tokens;  // The longest draft; 0: 8.
   // Drafts are no shorter, even if that is not expected to pay; 0: they are as long as pays.
   uint32_t min_draft_tokens;
-  // A draft of a model ends before a token that the model gives a smaller probability; 0: none.
+  // A draft that no n-gram made ends before a token that its source gives a smaller probability; 0:
+  // none.
   float min_draft_probability;
   // How many calls with a `constraint` may run at the same time; 0: none. Each takes memory, which
   // is part of the plan.
@@ -150,6 +151,10 @@ typedef struct cria_model_options {
   // This changes no text. Where the system does not tell the temperature, the limit has no effect,
   // and on_notice is told.
   double max_temperature_celsius;
+  // Not 0: where n-grams find no draft, the model's own layer for multi-token prediction makes one.
+  // Loading fails if the model has none, or if there is a draft_model_path, too.
+  int32_t draft_mtp;
+  uint32_t reserved_2;  // Must be 0.
 } cria_model_options;
 #define CRIA_MODEL_OPTIONS_INIT   \
   {                               \
@@ -173,6 +178,8 @@ typedef struct cria_model_options {
       0,                          \
       0,                          \
       NULL,                       \
+      0,                          \
+      0,                          \
       0,                          \
       0,                          \
       0,                          \

@@ -381,7 +381,7 @@ TEST_F(BenchCommand, AProfileSumsUpToTheWhole) {
     ASSERT_THAT(rows, SizeIs(2));
     for (const json& row : rows) {
       EXPECT_NEAR(row["profile_sum"].get<double>(), 1.0, 0.03) << row["n_prompt"];
-      EXPECT_THAT(row["profile"], SizeIs(15));
+      EXPECT_THAT(row["profile"], SizeIs(16));
       double sum = 0.0;
       for (const double fraction : row["profile"]) sum += fraction;
       EXPECT_NEAR(sum, row["profile_sum"].get<double>(), 1e-9);

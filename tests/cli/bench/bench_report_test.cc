@@ -44,6 +44,7 @@ Json Row(int prompt_tokens, int generated_tokens) {
           {"bus_fraction", 0.8765},
           {"products_fraction", 0.95},
           {"draft_ngram", 3},
+          {"draft_mtp", false},
           {"draft_model_filename", nullptr},
           {"draft_max", 8},
           {"drafted_tokens", nullptr},
@@ -96,6 +97,11 @@ TEST(BenchReport, DraftsHaveColumnsAndASource) {
   EXPECT_THAT(Printed(BenchFormat::kMarkdown, {row}),
               AllOf(HasSubstr("|    95.0% |        410 of 640 |  1.73 |\n"),
                     HasSubstr("\ndrafts: from n-grams of 3, of up to 8 tokens; the gain is ")));
+  row["draft_mtp"] = true;
+  EXPECT_THAT(
+      Printed(BenchFormat::kMarkdown, {row}),
+      HasSubstr("\ndrafts: from n-grams of 3 and the model's own layer, of up to 8 tokens; "));
+  row["draft_mtp"] = false;
   row["draft_model_filename"] = "small.cria";
   EXPECT_THAT(Printed(BenchFormat::kMarkdown, {row}),
               HasSubstr("\ndrafts: from n-grams of 3 and small.cria, of up to 8 tokens; "));

@@ -90,7 +90,7 @@ TEST_F(KnownLinearAttentionTest, Qwen35) {
   for (const Qwen35Sizes& sizes : all_sizes) {
     const HfModel model =
         ReadModel(WithPictures("Qwen3_5ForConditionalGeneration", "qwen3_5", Qwen35Text(sizes)));
-    EXPECT_TRUE(model.has_vision && model.has_drafter);
+    EXPECT_TRUE(model.has_vision && model.has_mtp);
     EXPECT_TRUE(model.folding.adds_one_to_norms);
     EXPECT_EQ(model.folding.embedding_multiplier, 1.0);
     const ModelConfig& config = model.config;

@@ -62,7 +62,13 @@ public final class ModelOptions {
   /** How many tokens are guessed even if that is not expected to pay. */
   public int minDraftTokens;
 
-  /** A guess of a model ends before a token that the model gives a smaller probability. */
+  /**
+   * Guess with the model's own layer for multi-token prediction. Loading fails if the model has
+   * none, or if there is a draft model, too.
+   */
+  public boolean draftMtp;
+
+  /** Other guesses end before a token that their source gives a smaller probability. */
   public float minDraftProbability;
 
   /**

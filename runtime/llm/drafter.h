@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "cria/error.h"
+#include "llm/sampler.h"
+#include "llm/seat.h"
+
+namespace cria {
+
+// What a draft is made for.
+struct DraftTarget {
+  Seat& seat;  // The session's, whose sequence has the context but for its last token.
+  std::span<const int32_t> context;
+  Sampler& sampler;  // Is going to choose. Its state does not change.
+  // The draft ends before a token that its source, without the steps of the sampler, gives a
+  // smaller probability.
+  float min_probability = 0.0f;
+};
+
+// Makes drafts from logits. It chooses with the random numbers that the target's sampler is going
+// to use (coupling by common random numbers), so that both choose the same token more often than
+// two samplers would.
+class Drafter {
+ public:
+  virtual ~Drafter() = default;
+
+  // Writes what could follow the context to `draft`, and returns the number of tokens: 0 if there
+  // is an error or no room.
+  virtual size_t Draft(const DraftTarget& target, std::span<int32_t> draft) = 0;
+  // How long a token of a draft takes, learnt from the last ones; 0: not known.
+  double seconds_per_token() const { return seconds_per_token_; }
+
+ protected:
+  // A draft of `num_tokens`, at least one, took so long.
+  void LearnSeconds(double seconds, size_t num_tokens);
+
+ private:
+  double seconds_per_token_ = 0.0;
+};
+
+// The tokens of a draft, which are chosen one after another.
+class DraftedTokens {
+ public:
+  // Makes `tokens`, which has room for the draft, the context. All must outlive the object.
+  DraftedTokens(const DraftTarget& target, std::vector<int32_t>& tokens, std::span<int32_t> draft);
+
+  // Chooses the next token from its logits. Returns whether to go on with the one after it.
+  Result<bool> Choose(std::span<float> logits);
+  // How many were chosen, the one included that was not likely enough.
+  size_t num_chosen() const { return num_chosen_; }
+  size_t size() const { return num_chosen_ - (is_likely_ ? 0 : 1); }
+
+ private:
+  const DraftTarget& target_;
+  std::vector<int32_t>& tokens_;
+  const std::span<int32_t> draft_;
+  size_t num_chosen_ = 0;
+  bool is_likely_ = true;
+};
+
+}  // namespace cria
