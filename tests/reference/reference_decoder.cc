@@ -19,17 +19,6 @@ void Append(std::vector<double>& list, const std::vector<double>& tail) {
   list.insert(list.end(), tail.begin(), tail.end());
 }
 
-// The model's own name of a tensor that has this one in Llama's class.
-std::string OwnName(const ReferenceConfig& config, const std::string& name) {
-  for (const auto& [llama, own] : config.modules) {
-    const std::string module = "." + llama + ".";
-    const size_t at = name.find(module);
-    if (at == std::string::npos) continue;
-    return name.substr(0, at + 1) + own + name.substr(at + module.size() - 1);
-  }
-  return name;
-}
-
 }  // namespace
 
 ReferenceDecoder::ReferenceDecoder(const ReferenceModel& model, size_t context) : model_(model) {
@@ -38,193 +27,31 @@ ReferenceDecoder::ReferenceDecoder(const ReferenceModel& model, size_t context) 
   if (c.num_key_value_heads == 0 || c.num_attention_heads % c.num_key_value_heads != 0) {
     throw std::runtime_error("num_key_value_heads must divide num_attention_heads");
   }
-  embed_tokens_ = Weights(c.prefix + "embed_tokens.weight", {c.vocab_size, c.hidden_size});
+  embed_tokens_ = Weights(model, c.prefix + "embed_tokens.weight", {c.vocab_size, c.hidden_size});
   norm_ = Weights(
+      model,
       c.prefix + (c.names == ReferenceNames::kLlama ? "norm.weight" : "embedding_norm.weight"),
       {c.hidden_size});
-  lm_head_ = c.tie_word_embeddings ? embed_tokens_
-                                   : Weights("lm_head.weight", {c.vocab_size, c.hidden_size});
+  lm_head_ = c.tie_word_embeddings
+                 ? embed_tokens_
+                 : Weights(model, "lm_head.weight", {c.vocab_size, c.hidden_size});
   for (size_t l = 0; l < c.num_hidden_layers; ++l) {
-    layers_.push_back(MakeLayer(std::format("{}layers.{}.", c.prefix, l), l, context));
+    layers_.push_back(MakeLayer(model, std::format("{}layers.{}.", c.prefix, l), l, context));
   }
   if (model.tensors.contains("mtp.norm.weight")) {
     // It attends to all tokens, as one of the model's own layers does.
     size_t like = 0;
     while (c.AttentionOf(like).linear_attention) ++like;
-    mtp_.emplace(Mtp{.fc = Weights("mtp.fc.weight", {c.hidden_size, 2 * c.hidden_size}),
-                     .embedding_norm = Weights("mtp.pre_fc_norm_embedding.weight", {c.hidden_size}),
-                     .hidden_norm = Weights("mtp.pre_fc_norm_hidden.weight", {c.hidden_size}),
-                     .norm = Weights("mtp.norm.weight", {c.hidden_size}),
-                     .layer = MakeLayer("mtp.layers.0.", like, context)});
+    mtp_.emplace(
+        Mtp{.fc = Weights(model, "mtp.fc.weight", {c.hidden_size, 2 * c.hidden_size}),
+            .embedding_norm = Weights(model, "mtp.pre_fc_norm_embedding.weight", {c.hidden_size}),
+            .hidden_norm = Weights(model, "mtp.pre_fc_norm_hidden.weight", {c.hidden_size}),
+            .norm = Weights(model, "mtp.norm.weight", {c.hidden_size}),
+            .layer = MakeLayer(model, "mtp.layers.0.", like, context)});
   }
   if (c.per_layer_size == 0) return;
   per_layer_.emplace(
-      c, [this](const std::string& name, const auto& shape) { return Weights(name, shape); });
-}
-
-ReferenceDecoder::Layer ReferenceDecoder::MakeLayer(const std::string& prefix, size_t index,
-                                                    size_t context) const {
-  const ReferenceConfig& c = model_.config;
-  Layer layer = {};
-  layer.attention = c.AttentionOf(index);
-  NameNorms(prefix, layer);
-  NameFeedForward(prefix, index, layer);
-  if (c.has_layer_scalars) layer.layer_scalar = Weights(prefix + "layer_scalar", {1});
-  if (layer.attention.short_conv) {
-    layer.short_conv.emplace(c, prefix, [this](const std::string& name, const auto& shape) {
-      return Weights(name, shape);
-    });
-    return layer;
-  }
-  if (layer.attention.linear_attention) {
-    layer.delta_net.emplace(c, prefix, [this](const std::string& name, const auto& shape) {
-      return Weights(name, shape);
-    });
-    return layer;
-  }
-  if (layer.attention.mamba) {
-    layer.mamba.emplace(c, prefix, [this](const std::string& name, const auto& shape) {
-      return Weights(name, shape);
-    });
-    return layer;
-  }
-  NameAttention(prefix, layer);
-  layer.rope_frequencies = RopeFrequencies(c, context, index);
-  return layer;
-}
-
-void ReferenceDecoder::NameAttention(const std::string& prefix, Layer& layer) const {
-  const ReferenceConfig& c = model_.config;
-  const size_t head_dim = layer.attention.head_dim;
-  const size_t queries = c.num_attention_heads * head_dim;
-  const size_t keys = layer.attention.num_key_value_heads * head_dim;
-  const bool has_keys = layer.attention.read_layer < 0;
-  const auto matrix = [&](const char* name, size_t outputs, size_t inputs) {
-    return Weights(prefix + name, {outputs, inputs});
-  };
-  const auto if_any = [&](bool is_there, const char* name, size_t size) {
-    return is_there ? Weights(prefix + name, {size}) : nullptr;
-  };
-  layer.sinks = if_any(c.has_sinks, "self_attn.sinks", c.num_attention_heads);
-  if (c.fused_projections && !c.split_queries) {  // Phi 3: the rows of one matrix after another.
-    layer.q_proj = matrix("self_attn.qkv_proj.weight", queries + 2 * keys, c.hidden_size);
-    layer.k_proj = layer.q_proj + queries * c.hidden_size;
-    layer.v_proj = layer.k_proj + keys * c.hidden_size;
-  } else {
-    layer.q_proj =
-        matrix("self_attn.q_proj.weight", (c.attn_output_gate ? 2 : 1) * queries, c.hidden_size);
-    if (has_keys) {
-      const bool has_values = !layer.attention.keys_are_values;
-      layer.k_proj = matrix("self_attn.k_proj.weight", keys, c.hidden_size);
-      layer.v_proj =
-          has_values ? matrix("self_attn.v_proj.weight", keys, c.hidden_size) : layer.k_proj;
-    }
-  }
-  const bool is_lfm2 = c.names == ReferenceNames::kLfm2;
-  layer.o_proj = matrix(is_lfm2 ? "self_attn.out_proj.weight" : "self_attn.o_proj.weight",
-                        c.hidden_size, queries);
-  layer.q_bias = if_any(c.qkv_bias, "self_attn.q_proj.bias", queries);
-  layer.k_bias = if_any(c.qkv_bias && has_keys, "self_attn.k_proj.bias", keys);
-  layer.v_bias = layer.attention.keys_are_values
-                     ? layer.k_bias
-                     : if_any(c.qkv_bias && has_keys, "self_attn.v_proj.bias", keys);
-  layer.o_bias = if_any(c.o_bias, "self_attn.o_proj.bias", c.hidden_size);
-  const bool has_qk_norm = c.qk_norm || c.joint_qk_norm;
-  layer.q_norm =
-      if_any(has_qk_norm, is_lfm2 ? "self_attn.q_layernorm.weight" : "self_attn.q_norm.weight",
-             c.qk_norm ? head_dim : queries);
-  layer.k_norm = if_any(has_qk_norm && has_keys,
-                        is_lfm2 ? "self_attn.k_layernorm.weight" : "self_attn.k_norm.weight",
-                        c.qk_norm ? head_dim : keys);
-  if (c.use_attention_gate) {
-    layer.gate = matrix("self_attn.g_proj.weight", c.num_attention_heads, c.hidden_size);
-  }
-}
-
-void ReferenceDecoder::NameFeedForward(const std::string& prefix, size_t index,
-                                       Layer& layer) const {
-  const ReferenceConfig& c = model_.config;
-  if (c.HasExperts(index) && c.experts.names == ReferenceExpertNames::kGptOss) {
-    layer.gpt_oss.emplace(c, prefix, [this](const std::string& name, const auto& shape) {
-      return Weights(name, shape);
-    });
-    return;
-  }
-  if (c.HasExperts(index)) {
-    layer.mixture.emplace(c, prefix, [this](const std::string& name, const auto& shape) {
-      return Weights(name, shape);
-    });
-    if (!c.experts.are_beside_mlp) return;
-  }
-  const size_t width = (layer.attention.has_wide_mlp ? 2 : 1) * c.intermediate_size;
-  if (c.names != ReferenceNames::kLlama) {
-    layer.gate_proj = Weights(prefix + "feed_forward.w1.weight", {width, c.hidden_size});
-    layer.up_proj = Weights(prefix + "feed_forward.w3.weight", {width, c.hidden_size});
-    layer.down_proj = Weights(prefix + "feed_forward.w2.weight", {c.hidden_size, width});
-    return;
-  }
-  const std::string module = prefix + "mlp.";
-  if (!c.has_gate) {
-    layer.up_proj = Weights(module + "up_proj.weight", {width, c.hidden_size});
-    if (c.activation == ReferenceActivation::kXielu) {
-      layer.alpha_p = Weights(module + "act_fn.alpha_p", {1});
-      layer.alpha_n = Weights(module + "act_fn.alpha_n", {1});
-      layer.beta = Weights(module + "act_fn.beta", {});
-      layer.eps = Weights(module + "act_fn.eps", {});
-    }
-  } else if (c.fused_projections) {
-    layer.gate_proj = Weights(module + "gate_up_proj.weight", {2 * width, c.hidden_size});
-    layer.up_proj = layer.gate_proj + width * c.hidden_size;
-  } else {
-    layer.gate_proj = Weights(module + "gate_proj.weight", {width, c.hidden_size});
-    layer.up_proj = Weights(module + "up_proj.weight", {width, c.hidden_size});
-  }
-  layer.down_proj = Weights(module + "down_proj.weight", {c.hidden_size, width});
-  if (!c.mlp_bias) return;
-  if (c.has_gate) layer.gate_bias = Weights(module + "gate_proj.bias", {width});
-  layer.up_bias = Weights(module + "up_proj.bias", {width});
-  layer.down_bias = Weights(module + "down_proj.bias", {c.hidden_size});
-}
-
-// post_attention_layernorm is the norm of what the feed-forward reads, but of what attention writes
-// where both are normalized (Gemma 2) or only what is written (OLMo 2).
-void ReferenceDecoder::NameNorms(const std::string& prefix, Layer& layer) const {
-  const auto norm = [&](const char* name) {
-    return Weights(prefix + name + ".weight", {model_.config.hidden_size});
-  };
-  const ReferenceNorms norms = model_.config.norms;
-  if (model_.config.names != ReferenceNames::kLlama) {
-    layer.attention_input_norm = norm("operator_norm");
-    layer.mlp_input_norm = norm("ffn_norm");
-    if (norms != ReferenceNorms::kBoth) return;
-    layer.attention_output_norm = norm("post_operator_norm");
-    layer.mlp_output_norm = norm("post_ffn_norm");
-    return;
-  }
-  if (norms != ReferenceNorms::kAfter) layer.attention_input_norm = norm("input_layernorm");
-  if (norms == ReferenceNorms::kBefore) {
-    layer.mlp_input_norm = norm("post_attention_layernorm");
-    return;
-  }
-  layer.attention_output_norm = norm("post_attention_layernorm");
-  layer.mlp_output_norm = norm("post_feedforward_layernorm");
-  if (norms == ReferenceNorms::kBoth) layer.mlp_input_norm = norm("pre_feedforward_layernorm");
-  if (!model_.config.experts.are_beside_mlp) return;
-  layer.dense_output_norm = norm("post_feedforward_layernorm_1");
-  layer.experts_norm = norm("pre_feedforward_layernorm_2");
-  layer.experts_output_norm = norm("post_feedforward_layernorm_2");
-}
-
-const float* ReferenceDecoder::Weights(const std::string& name,
-                                       const std::vector<size_t>& shape) const {
-  const auto found = model_.tensors.find(OwnName(model_.config, name));
-  if (found == model_.tensors.end()) throw std::runtime_error("no tensor " + name);
-  size_t count = 1;
-  for (size_t extent : shape) count *= extent;
-  if (found->second.shape != shape || found->second.values.size() != count) {
-    throw std::runtime_error("wrong shape of tensor " + name);
-  }
-  return found->second.values.data();
+      c, [&](const std::string& name, const auto& shape) { return Weights(model, name, shape); });
 }
 
 // Zhang and Sennrich 2019: x / sqrt(mean(x^2) + eps) * weight; null is no norm. Gemma's weights are
@@ -258,7 +85,7 @@ void ReferenceDecoder::NormalizeHeads(std::vector<double>& heads, size_t head_di
 // Vaswani et al. 2017: softmax(q k / sqrt(head_dim)) v over this position and all before it;
 // Ainslie et al. 2023: consecutive query heads share a key-value head. Jiang et al. 2023 (Mistral
 // 7B): with a window W, position i attends to those from i - W + 1 on. Gemma 2 caps scores.
-std::vector<double> ReferenceDecoder::Attend(const Layer& layer,
+std::vector<double> ReferenceDecoder::Attend(const ReferenceLayer& layer,
                                              const std::vector<double>& queries) const {
   const ReferenceConfig& c = model_.config;
   const size_t head_dim = layer.attention.head_dim;
@@ -266,7 +93,7 @@ std::vector<double> ReferenceDecoder::Attend(const Layer& layer,
   const size_t group_size = c.num_attention_heads / layer.attention.num_key_value_heads;
   // Gemma 4's last layers attend to what earlier ones have stored.
   const int read_layer = layer.attention.read_layer;
-  const Layer& stored = read_layer < 0 ? layer : layers_[static_cast<size_t>(read_layer)];
+  const ReferenceLayer& stored = read_layer < 0 ? layer : layers_[static_cast<size_t>(read_layer)];
   std::vector<double> output(queries.size(), 0.0);
   for (size_t h = 0; h < c.num_attention_heads; ++h) {
     const double* query = queries.data() + h * head_dim;
@@ -294,14 +121,15 @@ std::vector<double> ReferenceDecoder::Attend(const Layer& layer,
 }
 
 // What attention, or the convolution in its place, adds to x, before any norm of it.
-std::vector<double> ReferenceDecoder::MixerOf(Layer& layer, const std::vector<double>& x) {
+std::vector<double> ReferenceDecoder::MixerOf(ReferenceLayer& layer, const std::vector<double>& x) {
   const std::vector<double> normed = Norm(x, layer.attention_input_norm);
   if (layer.delta_net) return layer.delta_net->Of(normed);
   if (layer.mamba) return layer.mamba->Of(normed);
   return layer.short_conv ? layer.short_conv->Of(normed) : AttentionOf(layer, normed);
 }
 
-std::vector<double> ReferenceDecoder::AttentionOf(Layer& layer, const std::vector<double>& normed) {
+std::vector<double> ReferenceDecoder::AttentionOf(ReferenceLayer& layer,
+                                                  const std::vector<double>& normed) {
   const ReferenceConfig& c = model_.config;
   const size_t head_dim = layer.attention.head_dim;
   const size_t query_channels = c.num_attention_heads * head_dim;
@@ -359,7 +187,7 @@ std::vector<double> ReferenceDecoder::TakeOutputGates(std::vector<double>& queri
 }
 
 // Shazeer 2020: down(act(gate) * up), or a mixture; what is added to x, before any norm of it.
-std::vector<double> ReferenceDecoder::FeedForwardOf(const Layer& layer,
+std::vector<double> ReferenceDecoder::FeedForwardOf(const ReferenceLayer& layer,
                                                     const std::vector<double>& x) const {
   const ReferenceConfig& c = model_.config;
   const std::vector<double> normed = Norm(x, layer.mlp_input_norm);
@@ -376,7 +204,7 @@ std::vector<double> ReferenceDecoder::FeedForwardOf(const Layer& layer,
   return sum;
 }
 
-std::vector<double> ReferenceDecoder::DenseOf(const Layer& layer,
+std::vector<double> ReferenceDecoder::DenseOf(const ReferenceLayer& layer,
                                               const std::vector<double>& normed) const {
   const ReferenceConfig& c = model_.config;
   const size_t width = (layer.attention.has_wide_mlp ? 2 : 1) * c.intermediate_size;
@@ -413,7 +241,7 @@ const std::vector<double>& ReferenceDecoder::Step(int id) {
   std::vector<double> inputs;
   if (per_layer_) inputs = per_layer_->Inputs(static_cast<size_t>(id), x);
   for (size_t i = 0; i < layers_.size(); ++i) {
-    Layer& layer = layers_[i];
+    ReferenceLayer& layer = layers_[i];
     AddBlock(x, MixerOf(layer, x), layer.attention_output_norm);
     AddBlock(x, FeedForwardOf(layer, x), layer.mlp_output_norm);
     if (per_layer_) AddBlock(x, per_layer_->Of(i, x, inputs), nullptr);
@@ -463,7 +291,7 @@ void ReferenceDecoder::Reset() {
   position_ = 0;
   ids_.clear();
   all_hidden_.clear();
-  for (Layer& layer : layers_) {
+  for (ReferenceLayer& layer : layers_) {
     layer.keys.clear();
     layer.values.clear();
     if (layer.short_conv) layer.short_conv->Reset();

@@ -6,13 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "reference/reference_delta_net.h"
-#include "reference/reference_gpt_oss.h"
-#include "reference/reference_mamba.h"
-#include "reference/reference_mixture.h"
+#include "reference/reference_layer.h"
 #include "reference/reference_model.h"
 #include "reference/reference_per_layer.h"
-#include "reference/reference_short_conv.h"
 
 namespace cria::reference {
 
@@ -46,77 +42,25 @@ class ReferenceDecoder {
   size_t position() const { return position_; }
 
  private:
-  struct Layer {
-    // The norms are [hidden_size], and null where the model has none.
-    const float* attention_input_norm;
-    const float* attention_output_norm;
-    const float* mlp_input_norm;
-    const float* mlp_output_norm;
-    std::optional<ReferenceShortConv> short_conv;  // If there is one, there is no attention.
-    std::optional<ReferenceDeltaNet> delta_net;
-    std::optional<ReferenceMamba> mamba;
-    const float* q_proj;  // [num_attention_heads * head_dim, hidden_size]
-    const float* k_proj;  // [num_key_value_heads * head_dim, hidden_size]
-    const float* v_proj;  // The same.
-    const float* o_proj;  // [hidden_size, num_attention_heads * head_dim]
-    std::optional<ReferenceMixture> mixture;
-    std::optional<ReferenceGptOssExperts> gpt_oss;
-    const float* gate_proj;  // [intermediate_size, hidden_size]; null in a mixture.
-    const float* up_proj;    // The same.
-    const float* down_proj;  // [hidden_size, intermediate_size]
-    const float* sinks;      // [num_attention_heads]; null where the model has none, as all that
-                             // follow.
-    const float* q_bias;
-    const float* k_bias;
-    const float* v_bias;
-    const float* o_bias;
-    const float* gate_bias;
-    const float* up_bias;
-    const float* down_bias;
-    const float* q_norm;  // [head_dim], or of all heads
-    const float* k_norm;  // The same.
-    const float* gate;    // [num_attention_heads, hidden_size]
-    // The numbers of xIELU, one each.
-    const float* alpha_p;
-    const float* alpha_n;
-    const float* beta;
-    const float* eps;
-    const float* layer_scalar;  // One number.
-    // Where experts are beside a dense feed-forward: the norms of what that writes, and of what
-    // experts read and write.
-    const float* dense_output_norm;
-    const float* experts_norm;
-    const float* experts_output_norm;
-    ReferenceAttention attention;
-    std::vector<double> rope_frequencies;  // [turned_channels / 2]
-    std::vector<double> keys;              // [position][num_key_value_heads][head_dim], rotated.
-    std::vector<double> values;            // [position][num_key_value_heads][head_dim]
-  };
-
-  const float* Weights(const std::string& name, const std::vector<size_t>& shape) const;
-  // `prefix` is that of its tensors.
-  Layer MakeLayer(const std::string& prefix, size_t index, size_t context) const;
   // The hidden state from which the MTP layer guesses, of a token and what the model, or the layer
   // itself, has of the tokens before it.
   std::vector<double> GuessOf(int id, const std::vector<double>& hidden);
-  void NameAttention(const std::string& prefix, Layer& layer) const;
-  void NameFeedForward(const std::string& prefix, size_t index, Layer& layer) const;
-  void NameNorms(const std::string& prefix, Layer& layer) const;
   std::vector<double> Norm(const std::vector<double>& x, const float* weight) const;
   void NormalizeHeads(std::vector<double>& heads, size_t head_dim, const float* weight) const;
   void AddBlock(std::vector<double>& x, const std::vector<double>& output, const float* norm) const;
-  std::vector<double> MixerOf(Layer& layer, const std::vector<double>& x);
-  std::vector<double> AttentionOf(Layer& layer, const std::vector<double>& normed);
+  std::vector<double> MixerOf(ReferenceLayer& layer, const std::vector<double>& x);
+  std::vector<double> AttentionOf(ReferenceLayer& layer, const std::vector<double>& normed);
   std::vector<double> TakeOutputGates(std::vector<double>& queries) const;
-  std::vector<double> FeedForwardOf(const Layer& layer, const std::vector<double>& x) const;
-  std::vector<double> DenseOf(const Layer& layer, const std::vector<double>& normed) const;
-  std::vector<double> Attend(const Layer& layer, const std::vector<double>& queries) const;
+  std::vector<double> FeedForwardOf(const ReferenceLayer& layer,
+                                    const std::vector<double>& x) const;
+  std::vector<double> DenseOf(const ReferenceLayer& layer, const std::vector<double>& normed) const;
+  std::vector<double> Attend(const ReferenceLayer& layer, const std::vector<double>& queries) const;
 
   const ReferenceModel& model_;
   const float* embed_tokens_;  // [vocab_size, hidden_size]
   const float* norm_;          // [hidden_size]
   const float* lm_head_;       // [vocab_size, hidden_size]; embed_tokens_ where they are tied.
-  std::vector<Layer> layers_;
+  std::vector<ReferenceLayer> layers_;
   std::optional<ReferencePerLayer> per_layer_;
   // The layer for multi-token prediction.
   struct Mtp {
@@ -124,7 +68,7 @@ class ReferenceDecoder {
     const float* embedding_norm;  // [hidden_size], as the next two.
     const float* hidden_norm;
     const float* norm;
-    Layer layer;
+    ReferenceLayer layer;
   };
   std::optional<Mtp> mtp_;
   std::vector<int> ids_;                         // The tokens so far, and
