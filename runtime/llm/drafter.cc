@@ -1,19 +1,15 @@
 #include "llm/drafter.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "llm/measure/log_sum_exp.h"
 
 namespace cria {
 
-void Drafter::LearnSeconds(double seconds, size_t num_tokens) {
-  seconds /= static_cast<double>(num_tokens);
-  seconds_per_token_ += seconds_per_token_ == 0.0 ? seconds : (seconds - seconds_per_token_) / 8.0;
-}
-
-DraftedTokens::DraftedTokens(const DraftTarget& target, std::vector<int32_t>& tokens,
-                             std::span<int32_t> draft)
-    : target_(target), tokens_(tokens), draft_(draft) {
+DraftedTokens::DraftedTokens(const DraftTarget& target, std::span<int32_t> draft,
+                             std::vector<int32_t>& tokens)
+    : target_(target), draft_(draft), tokens_(tokens) {
   tokens_.assign(target.context.begin(), target.context.end());
 }
 
@@ -26,6 +22,20 @@ Result<bool> DraftedTokens::Choose(std::span<float> logits) {
   if (!is_likely_ || num_chosen_ == draft_.size()) return false;
   tokens_.push_back(token);
   return true;
+}
+
+size_t Drafter::Draft(const DraftTarget& target, std::span<int32_t> draft) {
+  const size_t length = target.context.size();
+  const size_t room = tokens_.capacity() - std::min(tokens_.capacity(), length);
+  draft = draft.first(std::min(draft.size(), room));
+  if (draft.empty() || length == 0) return 0;
+  DraftedTokens drafted(target, draft, tokens_);
+  return Run(target, drafted) ? drafted.size() : 0;
+}
+
+void Drafter::LearnSeconds(double seconds, size_t num_tokens) {
+  seconds /= static_cast<double>(num_tokens);
+  seconds_per_token_ += seconds_per_token_ == 0.0 ? seconds : (seconds - seconds_per_token_) / 8.0;
 }
 
 }  // namespace cria

@@ -21,16 +21,47 @@ struct DraftTarget {
   float min_probability = 0.0f;
 };
 
+// The tokens of a draft, which are chosen one after another.
+class DraftedTokens {
+ public:
+  // `draft`, at least one, is the room for the tokens. Makes `tokens`, which has room for the draft
+  // too, the context. All must outlive the object.
+  DraftedTokens(const DraftTarget& target, std::span<int32_t> draft, std::vector<int32_t>& tokens);
+
+  // Chooses the next token from its logits. Returns whether to go on with the one after it.
+  Result<bool> Choose(std::span<float> logits);
+  // The context and the tokens behind it that others are to follow.
+  std::span<const int32_t> context() const { return tokens_; }
+  // The longest that the draft can become.
+  size_t max_size() const { return draft_.size(); }
+  // How many were chosen, the one included that was not likely enough.
+  size_t num_chosen() const { return num_chosen_; }
+  size_t size() const { return num_chosen_ - (is_likely_ ? 0 : 1); }
+
+ private:
+  const DraftTarget& target_;
+  const std::span<int32_t> draft_;
+  std::vector<int32_t>& tokens_;
+  size_t num_chosen_ = 0;
+  bool is_likely_ = true;
+};
+
 // Makes drafts from logits. It chooses with the random numbers that the target's sampler is going
 // to use (coupling by common random numbers), so that both choose the same token more often than
 // two samplers would.
 class Drafter {
  public:
+  // Bytes of memory that the constructor allocates.
+  static uint64_t MemoryBytes(size_t context_tokens) { return context_tokens * sizeof(int32_t); }
+  // Contexts have up to `context_tokens`, their drafts included.
+  explicit Drafter(size_t context_tokens) { tokens_.reserve(context_tokens); }
+  Drafter(const Drafter&) = delete;
+  Drafter& operator=(const Drafter&) = delete;
   virtual ~Drafter() = default;
 
   // Writes what could follow the context to `draft`, and returns the number of tokens: 0 if there
   // is an error or no room.
-  virtual size_t Draft(const DraftTarget& target, std::span<int32_t> draft) = 0;
+  size_t Draft(const DraftTarget& target, std::span<int32_t> draft);
   // How long a token of a draft takes, learnt from the last ones; 0: not known.
   double seconds_per_token() const { return seconds_per_token_; }
 
@@ -39,27 +70,11 @@ class Drafter {
   void LearnSeconds(double seconds, size_t num_tokens);
 
  private:
+  // Chooses the tokens of a draft; the context has at least one.
+  virtual Status Run(const DraftTarget& target, DraftedTokens& drafted) = 0;
+
   double seconds_per_token_ = 0.0;
-};
-
-// The tokens of a draft, which are chosen one after another.
-class DraftedTokens {
- public:
-  // Makes `tokens`, which has room for the draft, the context. All must outlive the object.
-  DraftedTokens(const DraftTarget& target, std::vector<int32_t>& tokens, std::span<int32_t> draft);
-
-  // Chooses the next token from its logits. Returns whether to go on with the one after it.
-  Result<bool> Choose(std::span<float> logits);
-  // How many were chosen, the one included that was not likely enough.
-  size_t num_chosen() const { return num_chosen_; }
-  size_t size() const { return num_chosen_ - (is_likely_ ? 0 : 1); }
-
- private:
-  const DraftTarget& target_;
-  std::vector<int32_t>& tokens_;
-  const std::span<int32_t> draft_;
-  size_t num_chosen_ = 0;
-  bool is_likely_ = true;
+  std::vector<int32_t> tokens_;  // The context and the draft; capacity for the longest context.
 };
 
 }  // namespace cria

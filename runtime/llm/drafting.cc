@@ -3,8 +3,6 @@
 #include <algorithm>
 
 #include "core/format.h"
-#include "llm/model_drafter.h"
-#include "llm/mtp_drafter.h"
 
 namespace cria {
 namespace {
@@ -34,8 +32,7 @@ Status ValidateDraftOptions(const DraftOptions& options) {
 
 uint64_t Drafting::MemoryBytes(const DraftOptions& options, size_t context_tokens) {
   return (options.ngram_tokens == 0 ? 0 : NgramDrafter::MemoryBytes(context_tokens)) +
-         (options.has_mtp ? MtpDrafter::MemoryBytes(context_tokens) : 0) +
-         (options.has_model ? ModelDrafter::MemoryBytes(context_tokens) : 0);
+         (options.has_mtp || options.has_model ? Drafter::MemoryBytes(context_tokens) : 0);
 }
 
 Drafting::Drafting(const DraftOptions& options, size_t context_tokens,

@@ -6,35 +6,30 @@
 
 namespace cria {
 
-ModelDrafter::ModelDrafter(Scheduler& scheduler, size_t context_tokens) : scheduler_(scheduler) {
-  tokens_.reserve(std::min(context_tokens, scheduler.model().context_tokens()));
-}
+ModelDrafter::ModelDrafter(Scheduler& scheduler, size_t context_tokens)
+    : Drafter(std::min(context_tokens, scheduler.model().context_tokens())),
+      scheduler_(scheduler) {}
 
 ModelDrafter::~ModelDrafter() { scheduler_.Leave(seat_); }
 
-size_t ModelDrafter::Draft(const DraftTarget& target, std::span<int32_t> draft) {
-  // The last token of a draft is not run.
-  const size_t room = tokens_.capacity() - std::min(tokens_.capacity(), target.context.size());
-  const Result<size_t> count = Run(target, draft.first(std::min(draft.size(), room)));
+Status ModelDrafter::Run(const DraftTarget& target, DraftedTokens& drafted) {
+  Status status = Choose(target.context, drafted);
   scheduler_.End(seat_);
-  return count.value_or(0);
+  return status;
 }
 
-Result<size_t> ModelDrafter::Run(const DraftTarget& target, std::span<int32_t> draft) {
-  const std::span<const int32_t> context = target.context;
-  if (draft.empty() || context.empty()) return 0;
+Status ModelDrafter::Choose(std::span<const int32_t> context, DraftedTokens& drafted) {
   CRIA_ASSIGN_OR_RETURN(size_t num_cached,
                         scheduler_.Begin(seat_,
                                          {.tokens = context.first(context.size() - 1),
-                                          .reserved_tokens = context.size() + draft.size()},
+                                          .reserved_tokens = context.size() + drafted.max_size()},
                                          /*cancel=*/nullptr));
-  DraftedTokens drafted(target, tokens_, draft);
   // After an accepted draft, its last token is run again with the next one.
   constexpr size_t kUsualPending = 2;
   const bool is_usual = context.size() - num_cached <= kUsualPending;
   const auto begin = scheduler_.Now();
   for (bool goes_on = true; goes_on;) {
-    CRIA_ASSIGN_OR_RETURN(LogitRows rows, RunRest(num_cached));
+    CRIA_ASSIGN_OR_RETURN(LogitRows rows, RunRest(drafted.context(), num_cached));
     CRIA_ASSIGN_OR_RETURN(goes_on, drafted.Choose(rows.front()));
     rows.Release();
   }
@@ -42,15 +37,15 @@ Result<size_t> ModelDrafter::Run(const DraftTarget& target, std::span<int32_t> d
     const std::chrono::duration<double> time = scheduler_.Now() - begin;
     LearnSeconds(time.count(), drafted.num_chosen());
   }
-  return drafted.size();
+  return {};
 }
 
-Result<LogitRows> ModelDrafter::RunRest(size_t& num_cached) {
+Result<LogitRows> ModelDrafter::RunRest(std::span<const int32_t> tokens, size_t& num_cached) {
   while (true) {
     CRIA_ASSIGN_OR_RETURN(Scheduler::Progress progress,
-                          scheduler_.Run(seat_, std::span(tokens_).subspan(num_cached)));
+                          scheduler_.Run(seat_, tokens.subspan(num_cached)));
     num_cached += progress.num_tokens;
-    if (num_cached == tokens_.size()) return std::move(progress.logits);
+    if (num_cached == tokens.size()) return std::move(progress.logits);
   }
 }
 

@@ -65,7 +65,7 @@ TEST(MemoryPlan, TheLayerThatGuessesIsCountedWhereItIsUsed) {
     return LineBytes(Plan(outline, options), MemoryPart::kPackedWeights);
   };
   EXPECT_EQ(packed(false, false) + mtp_bytes, packed(true, false));
-  // All weights are packed there, those that nobody reads, too.
+  // The weights of the layer that guesses tokens are packed there even if nothing reads them.
   EXPECT_EQ(packed(false, true), packed(true, true));
   // Its keys and values are those of one layer.
   const auto cache = [&](bool has_mtp) {

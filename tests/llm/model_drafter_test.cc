@@ -10,23 +10,16 @@
 #include <cmath>
 #include <memory>
 #include <random>
-#include <thread>
 #include <utility>
 #include <vector>
 
+#include "llm/draft_fixture.h"
 #include "llm/scripted_clock.h"
-#include "llm/session_fixture.h"
 
 namespace cria {
 namespace {
 
 constexpr size_t kTextTokens = 256;
-
-// Is right where the model is, except at every fourth position.
-int32_t OftenRight(std::span<const int32_t> context) {
-  const int32_t right = NextOf(context);
-  return context.size() % 4 == 3 ? (right + 1) % static_cast<int32_t>(kVocabSize) : right;
-}
 
 // A model with a draft model, and what both ran.
 class TwoModels {
@@ -46,8 +39,8 @@ class TwoModels {
         std::make_unique<Drafting>(options, kTextTokens,
                                    std::make_unique<ModelDrafter>(draft_scheduler_, kTextTokens)));
   }
-  std::unique_ptr<Session> NewSessionWithoutDrafts() {
-    return std::make_unique<Session>(scheduler_);
+  NewDraftingSession new_session() {
+    return [this](const DraftOptions& options) { return NewSession(options); };
   }
 
   ScriptedModel model_;
@@ -55,19 +48,6 @@ class TwoModels {
   Scheduler scheduler_;
   Scheduler draft_scheduler_;
 };
-
-Tokens AnswerOf(Session& session, const Tokens& prompt, const SamplerOptions& options,
-                size_t max_tokens = 100) {
-  Sampler sampler = *Sampler::Create(options, kVocabSize);
-  Turn turn(session, {.max_tokens = max_tokens});
-  EXPECT_TRUE(turn.Prefill(prompt));
-  Tokens generated;
-  EXPECT_TRUE(Generate(turn, {.max_tokens = max_tokens}, sampler, [&](auto& token) {
-    generated.push_back(token.id);
-    return true;
-  }));
-  return generated;
-}
 
 // A drafter with a scripted model, for contexts of 64 tokens.
 struct ScriptedDrafter {
@@ -145,27 +125,8 @@ TEST(ModelDrafterTest, IsCoupledByTheRandomNumbers) {
 }
 
 TEST(ModelDraftsTest, TheTextIsTheSame) {
-  for (const float temperature : {0.0f, 2.0f}) {
-    const SamplerOptions options = {.repeat_penalty = 1.1f,
-                                    .top_k = 0,
-                                    .top_p = 1.0f,
-                                    .min_p = 0.0f,
-                                    .temperature = temperature,
-                                    .seed = 11};
-    TwoModels models(OftenRight);
-    const Tokens expected = AnswerOf(*models.NewSessionWithoutDrafts(), Counting(30), options);
-    for (size_t length = 1; length <= 16; length += 3) {
-      for (const size_t ngram_tokens : {0u, 1u}) {
-        const auto session = models.NewSession(
-            {.ngram_tokens = ngram_tokens, .max_tokens = length, .min_tokens = length});
-        EXPECT_EQ(AnswerOf(*session, Counting(30), options), expected) << length;
-        EXPECT_GT(session->stats().accepted_tokens, 10u) << length;
-        EXPECT_GT(session->stats().drafted_tokens, session->stats().accepted_tokens) << length;
-      }
-    }
-    const auto adapting = models.NewSession({.ngram_tokens = 2});
-    EXPECT_EQ(AnswerOf(*adapting, Counting(30), options), expected);
-  }
+  TwoModels models(OftenRight);
+  ExpectTheSameText(models.scheduler_, models.new_session());
 }
 
 TEST(ModelDraftsTest, EndWhereTheDraftModelsContextEnds) {
@@ -180,28 +141,11 @@ TEST(ModelDraftsTest, EndWhereTheDraftModelsContextEnds) {
 TEST(ModelDraftsTest, SessionsDraftAtTheSameTime) {
   constexpr size_t kSessions = 3;
   TwoModels models(OftenRight, kSessions);
-  std::vector<Tokens> answers(kSessions);
-  {
-    std::vector<std::jthread> threads;
-    threads.reserve(kSessions);
-    for (size_t i = 0; i < kSessions; ++i) {
-      threads.emplace_back([&, i] {
-        const auto session = models.NewSession({.max_tokens = 5, .min_tokens = 5});
-        answers[i] = AnswerOf(*session, Counting(10, static_cast<int32_t>(20 * i)),
-                              {.temperature = 0.0f}, 60);
-      });
-    }
-  }
-  for (size_t i = 0; i < kSessions; ++i) {
-    EXPECT_EQ(answers[i], Expected(Counting(10, static_cast<int32_t>(20 * i)), 60)) << i;
-  }
+  ExpectTheSameTextsAtOnce(kSessions, models.new_session());
 }
 
 TEST(ModelDraftsTest, AModelThatIsAlwaysWrongIsSeldomAsked) {
-  const auto wrong = [](std::span<const int32_t> context) {
-    return (NextOf(context) + 1) % static_cast<int32_t>(kVocabSize);
-  };
-  TwoModels models(wrong, 1, kTextTokens, ScriptedClock::Now);
+  TwoModels models(AlwaysWrong, 1, kTextTokens, ScriptedClock::Now);
   // A token of the draft model takes a tenth of the time.
   models.model_.after_forward = [] { ScriptedClock::Advance(std::chrono::milliseconds(1)); };
   models.draft_.after_forward = [] { ScriptedClock::Advance(std::chrono::microseconds(100)); };
