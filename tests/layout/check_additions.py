@@ -30,7 +30,7 @@ ADDITIONS = {
         (ENGINE_FIELDS, r"==\s+(\d+)\);", r"== \1 + 1);"),
         ("cli/flags/options.cc", r"  xnn::PackingOptions& packing = options\.packing;",
          r'  command.AddNumber("--added-option", options.added_option, "An option").Group(group);\n\g<0>'),
-    ], {"ranks/ranked_loader.cc": "cria_ranks.dir", "cli/flags/options.cc": "cria_chat.dir",
+    ], {"ranks/ranked_loader.cc": "cria_ranks.dir", "cli/flags/options.cc": "cria_program.dir",
         "runtime/llm/engine.cc": "cria_llm_cold.dir"}, ENGINE_FIELDS),
     "a tensor role": (4, [
         # flatc gives it the number after that of the last role.
