@@ -31,8 +31,8 @@ struct DecoderOptions {
   size_t max_logit_rows = 1;
   // How many checkpoints there are of all sequences (Sequences), for models that need any.
   size_t num_checkpoints = 0;
-  // A sequence can always be truncated by so many of its last tokens, at least one: a token that is
-  // run again, and drafts.
+  // A sequence can always be truncated by the tokens of its last Forward, of more than these by so
+  // many, at least one: a token that is run again, and drafts.
   size_t revocable_tokens = 1;
   // The layer of the model that guesses tokens (MtpLayer) is loaded and follows every batch.
   bool has_mtp = false;

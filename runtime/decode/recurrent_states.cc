@@ -102,8 +102,8 @@ Status RecurrentStates::CheckPrefix(size_t place, size_t tokens) const {
 
 uint32_t RecurrentStates::NewStateTokens(const Place& place) const {
   const size_t end = place.extended_tokens;
-  return static_cast<uint32_t>(
-      std::max<size_t>(place.state_tokens, end - std::min(end, max_rows_)));
+  const size_t num_rows = std::min<size_t>(end - place.num_tokens, max_rows_);
+  return static_cast<uint32_t>(std::max<size_t>(place.state_tokens, end - num_rows));
 }
 
 void RecurrentStates::Copy(size_t source, size_t target) {

@@ -32,8 +32,9 @@ struct StateRun {
 
 // Which states of recurrent layers, such as short convolutions, are kept: of each sequence one of a
 // fixed size, whatever its length. A token changes the state, and there is no way back: so the
-// state of some tokens ago is kept, and what each token since then adds to it. Drafts are refused
-// by leaving out what they added.
+// state before the last run is kept, and what each token of the run adds to it. Drafts are refused
+// by leaving out what they added. Rows of earlier runs would cost every later run the time to add
+// them anew.
 //
 // Save, Load and Share leave copies; the caller carries these out before it reads or writes the
 // states. A run changes them: Advance must follow its Extend when it was computed.
@@ -41,8 +42,8 @@ class RecurrentStates final : public SequenceStore {
  public:
   struct Shape {
     size_t num_places = 0;  // Places of sequences and checkpoints.
-    // What so many of the last tokens add is kept behind the state: a sequence can be truncated by
-    // at least so many.
+    // What so many of the last tokens of a run add is kept behind the state: a sequence can be
+    // truncated by the last run's tokens, but not always by more than these.
     size_t max_rows = 1;
   };
 
