@@ -39,6 +39,7 @@ class Activations {
   }
 
   QuantizedMatrix matrix() const { return {bytes_.data(), stride_, rows_}; }
+  QuantizedMatrix row(size_t r) const { return {bytes_.data() + r * stride_, stride_, 1}; }
   double value(size_t r, size_t i) const {
     const int8_t* const row = bytes_.data() + r * stride_;
     return static_cast<double>(row[i]) *
@@ -77,13 +78,12 @@ struct Matrix {
     DequantizeBlocks(format, stored.data(), weights);
   }
 
-  std::vector<float> Multiply(const Activations& rows, float factor = 1.0f) const {
+  std::vector<float> Multiply(const QuantizedMatrix& rows, float factor = 1.0f) const {
     const TileKernel* const kernel = FindBlockKernel(format);
     const PackedTiles layout = TilesOf(format, inputs, factor);
-    std::vector<float> output(rows.matrix().num_rows * outputs, NAN);
+    std::vector<float> output(rows.num_rows * outputs, NAN);
     const auto pool = ThreadPool::Create(1);
-    MultiplyTiled(*kernel, layout, tiles.data(), outputs, rows.matrix(), {output.data(), outputs},
-                  *pool);
+    MultiplyTiled(*kernel, layout, tiles.data(), outputs, rows, {output.data(), outputs}, *pool);
     return output;
   }
 };
@@ -116,7 +116,7 @@ TEST(BlockProductsTest, MatchesSumsInDoubles) {
         const Matrix matrix(format, outputs, blocks * format.inputs, 7);
         for (const size_t num_rows : {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 13}) {
           const Activations rows(num_rows, matrix.inputs, false, 11);
-          ExpectProduct(matrix, rows, matrix.Multiply(rows));
+          ExpectProduct(matrix, rows, matrix.Multiply(rows.matrix()));
         }
       }
     }
@@ -126,7 +126,7 @@ TEST(BlockProductsTest, MatchesSumsInDoubles) {
 TEST(BlockProductsTest, MoreRowsThanAKernelTakesAreSplit) {
   const Matrix matrix(*FindBlockFormat(Scheme::kQ5_0), 16, 64, 7);
   const Activations rows(300, matrix.inputs, false, 11);
-  ExpectProduct(matrix, rows, matrix.Multiply(rows));
+  ExpectProduct(matrix, rows, matrix.Multiply(rows.matrix()));
 }
 
 TEST(BlockProductsTest, TheLargestCodesDoNotOverflow) {
@@ -138,7 +138,7 @@ TEST(BlockProductsTest, TheLargestCodesDoNotOverflow) {
       support::SetScales(format, matrix.random, support::ModerateHalf, matrix.stored);
       matrix.Pack();
       const Activations rows(4, matrix.inputs, true, 11);
-      ExpectProduct(matrix, rows, matrix.Multiply(rows));
+      ExpectProduct(matrix, rows, matrix.Multiply(rows.matrix()));
     }
   }
 }
@@ -146,18 +146,21 @@ TEST(BlockProductsTest, TheLargestCodesDoNotOverflow) {
 TEST(BlockProductsTest, MultipliesResultsByTheFactor) {
   const Matrix matrix(*FindBlockFormat(Scheme::kQ4K), 20, 512, 7);
   const Activations rows(3, matrix.inputs, false, 11);
-  ExpectProduct(matrix, rows, matrix.Multiply(rows, 25.25f), 25.25);
+  ExpectProduct(matrix, rows, matrix.Multiply(rows.matrix(), 25.25f), 25.25);
 }
 
 TEST(BlockProductsTest, ARowIsTheSameBesideOthers) {
   for (const BlockFormat& format : kBlockFormats) {
     const Matrix matrix(format, 24, 2 * format.inputs, 7);
-    const Activations rows(9, matrix.inputs, false, 11);
-    const std::vector<float> together = matrix.Multiply(rows);
-    const Activations alone(1, matrix.inputs, false, 11);
-    const std::vector<float> first = matrix.Multiply(alone);
-    EXPECT_TRUE(std::ranges::equal(first, std::span(together).first(matrix.outputs)))
-        << format.name;
+    // The kernels multiply six rows, or fewer, together.
+    const Activations all(11, matrix.inputs, false, 11);
+    const std::vector<float> together = matrix.Multiply(all.matrix());
+    for (size_t r = 0; r < 11; ++r) {
+      const std::vector<float> alone = matrix.Multiply(all.row(r));
+      EXPECT_TRUE(std::ranges::equal(
+          alone, std::span(together).subspan(r * matrix.outputs, matrix.outputs)))
+          << format.name << ", row " << r;
+    }
   }
 }
 

@@ -16,7 +16,7 @@
 #include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-#include "ops/products/block_spans-inl.h"
+#include "ops/products/block_spans_neon-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace cria::ops::HWY_NAMESPACE {

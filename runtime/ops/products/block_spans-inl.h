@@ -16,10 +16,6 @@
 #include "hwy/highway.h"
 #include "ops/products/block_dots-inl.h"
 #include "ops/products/tile_kernel.h"
-#if defined(__aarch64__)
-#include "ops/products/neon_bytes-inl.h"
-#include "ops/products/neon_tile-inl.h"
-#endif
 
 HWY_BEFORE_NAMESPACE();
 namespace cria::ops::HWY_NAMESPACE {
@@ -297,114 +293,6 @@ struct SpanProduct {
     });
   }
 };
-
-#if HWY_TARGET_IS_NEON && HWY_ARCH_ARM_A64 && !CRIA_OPS_IS_ARM_DOT_TARGET
-// SpanProduct without dot products, for codes of up to four bits in groups of whole steps: a vector
-// has the codes of 16 outputs for one input. kCenter is subtracted from codes in the span, so that
-// the sums of a step fit into 16 bits.
-template <uint8_t kCenterCode, size_t kGroupInputs, bool kSubtracts>
-struct ByteSpanProduct {
-  using Products = GroupProducts<UnpackedCodes<false, 15>, kGroupInputs, kSubtracts>;
-  static constexpr size_t kGroupSteps = Products::kGroupSteps;
-  static constexpr uint8_t kCenter = kCenterCode;
-  static constexpr size_t kMaxRows = 8;
-  static constexpr size_t kVectors = kTileOutputs / 4;
-
-  template <size_t kRows>
-  static HWY_NOINLINE void AddRows(const Span& span, size_t steps, const RowsFrom& given,
-                                   float (*sums)[kTileOutputs]) {
-    const RowsFrom rows = given;  // A copy, which no store to the sums can change.
-    const int8_t* values[kRows];
-    HWY_UNROLL(8)
-    for (size_t r = 0; r < kRows; ++r) values[r] = rows.values + r * rows.stride;
-    for (size_t step = 0; step < steps; step += kGroupSteps) {
-      ForEachConstant<kGroupSteps>([&]<size_t kStep>() CRIA_OPS_INLINE_LAMBDA {
-        Sums16 step_sums[kRows];
-        MultiplyStep(span.codes[step + kStep], values, step_sums);
-        AddScaled<kStep>(span, step, rows, step_sums, sums);
-      });
-    }
-  }
-
-  static void Add(const TileProduct& product, const Span& span, size_t input, size_t steps,
-                  float (*sums)[kTileOutputs]) {
-    const size_t num_rows = product.rows.num_rows;
-    size_t r = 0;
-    const auto add = [&]<size_t kRows>() CRIA_OPS_INLINE_LAMBDA {
-      for (; num_rows - r >= kRows; r += kRows) {
-        AddRows<kRows>(span, steps, Products::Rows(product, r, input), sums + r);
-      }
-    };
-    // Two rows, by turns, are as fast for each of them, and fewer kinds are smaller.
-    add.template operator()<kMaxRows>();
-    add.template operator()<2>();
-    add.template operator()<1>();
-  }
-
- private:
-  // Writes the sums of rows and the codes of a step, and moves `values` behind its inputs.
-  template <size_t kRows>
-  static HWY_INLINE void MultiplyStep(const uint8_t* codes, const int8_t* (&values)[kRows],
-                                      Sums16 (&sums)[kRows]) {
-    HWY_UNROLL(8)
-    for (auto& sum : sums) sum[0] = sum[1] = vdupq_n_s16(0);
-    HWY_UNROLL(1)  // Unrolled, GCC would move sums between registers.
-    for (size_t line = 0; line < kStepLines; ++line) {
-      const auto load = [&](int8x16_t(&weights)[kInputsAtOnce]) CRIA_OPS_INLINE_LAMBDA {
-        const int8x16x4_t four =
-            vld4q_s8(reinterpret_cast<const int8_t*>(codes) + line * BlockTiles::kLineBytes);
-        HWY_UNROLL(4)
-        for (size_t i = 0; i < kInputsAtOnce; ++i) weights[i] = four.val[i];
-      };
-      MultiplyFour(load, values, sums);
-    }
-  }
-
-  // Adds the sums of a step, number kStep of a group that begins at `first`, to those of the rows.
-  template <size_t kStep, size_t kRows>
-  static HWY_INLINE void AddScaled(const Span& span, size_t first, const RowsFrom& rows,
-                                   const Sums16 (&step_sums)[kRows], float (*sums)[kTileOutputs]) {
-    constexpr bool kIsLast = kStep + 1 == kGroupSteps;
-    // So that the compiler does not load them before the products.
-    asm volatile("" : : : "memory");
-    float32x4_t scales[kVectors];
-    float32x4_t minimums[kVectors];
-    HWY_UNROLL(4)
-    for (size_t v = 0; v < kVectors; ++v) {
-      scales[v] = vld1q_f32(span.scales[first] + 4 * v);
-      if constexpr (kIsLast) minimums[v] = vld1q_f32(span.minimums[first] + 4 * v);
-    }
-    HWY_UNROLL(8)
-    for (size_t r = 0; r < kRows; ++r) {
-      // What the sums lack because of kCenter: BlockOffset is -128 times the sum of activations.
-      const int32x4_t lacking =
-          vdupq_n_s32(kCenter == 0 ? 0 : -(rows.Offset(r, first + kStep) >> 4));
-      const float row_scale = rows.Scale(r, first + kStep);
-      const float row_sum = SumOfSteps<kGroupSteps>(rows, r, first);
-      HWY_UNROLL(4)
-      for (size_t v = 0; v < kVectors; ++v) {
-        const int16x8_t eight = step_sums[r][v / 2];
-        const float32x4_t exact = vcvtq_f32_s32(v % 2 == 0 ? vaddw_s16(lacking, vget_low_s16(eight))
-                                                           : vaddw_high_s16(lacking, eight));
-        float32x4_t sum = vld1q_f32(sums[r] + 4 * v);
-        sum = vfmaq_f32(sum, exact, vmulq_n_f32(scales[v], row_scale));
-        if constexpr (kIsLast && kSubtracts) sum = vfmsq_n_f32(sum, minimums[v], row_sum);
-        vst1q_f32(sums[r] + 4 * v, sum);
-      }
-      // So that it does not keep some of the sums in registers as well.
-      asm volatile("" : : : "memory");
-    }
-  }
-};
-template <const BlockFormat& kFormat, class Otherwise, bool kSubtracts>
-using ManyRowsProduct = std::conditional_t<
-    kFormat.code_bits <= 4 && kFormat.codebook == Codebook::kNone &&
-        kFormat.group_inputs >= kStepInputs,
-    ByteSpanProduct<kFormat.code_bits == 4 ? 8 : 0, kFormat.group_inputs, kSubtracts>, Otherwise>;
-#else
-template <const BlockFormat& kFormat, class Otherwise, bool kSubtracts>
-using ManyRowsProduct = Otherwise;
-#endif
 
 }  // namespace cria::ops::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

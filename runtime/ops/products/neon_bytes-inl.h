@@ -48,16 +48,22 @@ struct FourInputs<true> {
   }
 };
 
-// Adds the products of one activation and 16 weights. As intrinsics, the compiler would widen
-// the weights once for several rows and not have enough registers.
+// Adds the products of one activation and 16 weights to the sums, or begins them. As intrinsics,
+// the compiler would widen the weights once for several rows and not have enough registers.
+template <bool kIsFirst>
 [[gnu::always_inline]] inline void AddProducts(int8x16_t weights, int8x16_t input, Sums16& sums) {
-  asm volatile("smlal %0.8h, %1.8b, %2.8b" : "+w"(sums[0]) : "w"(weights), "w"(input));
-  asm volatile("smlal2 %0.8h, %1.16b, %2.16b" : "+w"(sums[1]) : "w"(weights), "w"(input));
+  if constexpr (kIsFirst) {
+    asm volatile("smull %0.8h, %1.8b, %2.8b" : "=w"(sums[0]) : "w"(weights), "w"(input));
+    asm volatile("smull2 %0.8h, %1.16b, %2.16b" : "=w"(sums[1]) : "w"(weights), "w"(input));
+  } else {
+    asm volatile("smlal %0.8h, %1.8b, %2.8b" : "+w"(sums[0]) : "w"(weights), "w"(input));
+    asm volatile("smlal2 %0.8h, %1.16b, %2.16b" : "+w"(sums[1]) : "w"(weights), "w"(input));
+  }
 }
 
-// Adds the products of rows and the weights for the next four inputs, which `load_weights` stores
-// into vectors, and moves `values` behind these inputs.
-template <size_t kRows, class LoadWeights>
+// AddProducts of rows and the weights for the next four inputs, which `load_weights` stores into
+// vectors; moves `values` behind these inputs.
+template <bool kIsFirst, size_t kRows, class LoadWeights>
 [[gnu::always_inline]] inline void MultiplyFour(const LoadWeights& load_weights,
                                                 const int8_t* (&values)[kRows],
                                                 Sums16 (&sums)[kRows]) {
@@ -70,10 +76,12 @@ template <size_t kRows, class LoadWeights>
   // Two rows by turns, so that an addition need not wait for the one before it.
 #pragma GCC unroll 8
   for (size_t r = 0; r < kRows; r += 2) {
+    AddProducts<kIsFirst>(weights[0], even.input[0], sums[r]);
+    if (r + 1 < kRows) AddProducts<kIsFirst>(weights[0], odd.input[0], sums[r + 1]);
 #pragma GCC unroll 4
-    for (size_t i = 0; i < kInputsAtOnce; ++i) {
-      AddProducts(weights[i], even.input[i], sums[r]);
-      if (r + 1 < kRows) AddProducts(weights[i], odd.input[i], sums[r + 1]);
+    for (size_t i = 1; i < kInputsAtOnce; ++i) {
+      AddProducts<false>(weights[i], even.input[i], sums[r]);
+      if (r + 1 < kRows) AddProducts<false>(weights[i], odd.input[i], sums[r + 1]);
     }
     if (r + 2 < kRows) even.LoadNext(values[r + 2]);
     if (r + 3 < kRows) odd.LoadNext(values[r + 3]);

@@ -122,21 +122,28 @@ struct WholeTileOrHalves {
   }
 };
 
-// The kernel that multiplies n rows, up to kMaxRows, by Rows::Multiply<n>.
-template <class Rows, size_t kGroupInputs, size_t kMaxRows>
+// The kernel that multiplies n rows, up to kMaxRows, by Rows::Multiply<n>, and kMinManyRows or more
+// by kMultiplyMany.
+template <class Rows, size_t kGroupInputs, size_t kMaxRows,
+          void (*kMultiplyMany)(const TileProduct&) = nullptr, size_t kMinManyRows = 0>
 inline constexpr TileKernel kNeonKernel = {.tile_outputs = kNeonOutputs,
                                            .group_inputs = kGroupInputs,
                                            .max_rows = kMaxRows,
-                                           .multiply = [](const TileProduct& product) {
-                                             PublishActivations();
-                                             MultiplyRows<Rows, kMaxRows>(product);
-                                           }};
+                                           .multiply =
+                                               [](const TileProduct& product) {
+                                                 PublishActivations();
+                                                 MultiplyRows<Rows, kMaxRows>(product);
+                                               },
+                                           .multiply_many = kMultiplyMany,
+                                           .min_many_rows = kMinManyRows};
 
 // The kernel of Rows that use AddDot; null if this processor has no such instruction.
-template <class Rows, size_t kGroupInputs, size_t kMaxRows>
+template <class Rows, size_t kGroupInputs, size_t kMaxRows,
+          void (*kMultiplyMany)(const TileProduct&) = nullptr, size_t kMinManyRows = 0>
 const TileKernel* NeonDotKernel() {
   static const bool is_possible = platform::HasArmDotProducts();
-  return is_possible ? &kNeonKernel<Rows, kGroupInputs, kMaxRows> : nullptr;
+  return is_possible ? &kNeonKernel<Rows, kGroupInputs, kMaxRows, kMultiplyMany, kMinManyRows>
+                     : nullptr;
 }
 
 }  // namespace cria::ops

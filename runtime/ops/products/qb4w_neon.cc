@@ -6,7 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "ops/products/neon_byte_span-inl.h"
 #include "ops/products/neon_bytes-inl.h"
+#include "ops/products/neon_int4_span-inl.h"
 #include "ops/products/neon_tile-inl.h"
 #include "ops/products/tile_kernel.h"
 
@@ -25,6 +27,9 @@ constexpr size_t kStepInputs = kActivationBlock;
 constexpr size_t kMaxRowsInRegisters = 6;
 
 using Sums = float32x4_t[kNeonVectors];
+
+// The weights of 16 outputs for four inputs.
+constexpr size_t kFourBytes = kInputsAtOnce / 2 * kNeonOutputs;
 
 // The weights of 16 outputs for the next four inputs.
 [[gnu::always_inline]] inline void Unpack(const std::byte* packed,
@@ -86,12 +91,14 @@ void MultiplyInt4Rows(const TileProduct& product) {
     const std::byte* scales = packed + tiles.scales_offset();
     for (; packed != scales; ++block) {
       Sums16 block_sums[kRows];
+      const auto unpack = [&](auto& weights) {
+        Unpack(packed, weights);
+        packed += kFourBytes;
+      };
+      MultiplyFour<true>(unpack, values, block_sums);
 #pragma GCC unroll 8
-      for (auto& sum : block_sums) sum[0] = sum[1] = vdupq_n_s16(0);
-#pragma GCC unroll 8
-      for (size_t i = 0; i < kStepInputs; i += kInputsAtOnce) {
-        MultiplyFour([&](auto& weights) { Unpack(packed, weights); }, values, block_sums);
-        packed += kInputsAtOnce / 2 * kNeonOutputs;
+      for (size_t i = kInputsAtOnce; i < kStepInputs; i += kInputsAtOnce) {
+        MultiplyFour<false>(unpack, values, block_sums);
       }
       AddScaled<kRows>(scales, row_scales, block, block_sums, sums);
     }
@@ -108,8 +115,33 @@ struct Int4Rows {
   }
 };
 
+// Unpacking a tile takes as many instructions as so many rows gain by it.
+constexpr size_t kMinManyRows = 20;
+
+struct ManyRows {
+  static constexpr int kFactor = 16;
+
+  static void UnpackStep(const std::byte* packed, int8_t* weights) {
+    for (size_t input = 0; input < kActivationBlock; input += kInputsAtOnce) {
+      int8x16_t four[kInputsAtOnce];
+      Unpack(packed, four);
+      packed += kFourBytes;
+#pragma GCC unroll 4
+      for (size_t i = 0; i < kInputsAtOnce; ++i) vst1q_s8(weights + 16 * (input + i), four[i]);
+    }
+  }
+  static void Add(const TileProduct& product, const int8_t* weights, const float* scales,
+                  size_t input, size_t steps, float (*sums)[kNeonOutputs]) {
+    ByteSpanProduct<ByteOrder::kByInput, 1, false, false>::Add(
+        product, {.weights = weights, .scales = scales}, input, steps, sums);
+  }
+};
+
 }  // namespace
 
-const TileKernel* Qb4wKernelForNeon() { return &kNeonKernel<Int4Rows, kGroupInputs, kMaxRows>; }
+const TileKernel* Qb4wKernelForNeon() {
+  return &kNeonKernel<Int4Rows, kGroupInputs, kMaxRows, MultiplyManyInt4Rows<ManyRows>,
+                      kMinManyRows>;
+}
 
 }  // namespace cria::ops

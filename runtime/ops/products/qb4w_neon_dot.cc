@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "ops/products/neon_dot_span-inl.h"
+#include "ops/products/neon_int4_span-inl.h"
 #include "ops/products/neon_tile-inl.h"
 #include "ops/products/tile_kernel.h"
 
@@ -127,10 +129,32 @@ struct Int4Part {
   }
 };
 
+struct ManyRows {
+  static constexpr int kFactor = 1;
+
+  static void UnpackStep(const std::byte* packed, int8_t* weights) {
+#pragma GCC unroll 2
+    for (size_t line = 0; line < kDotStepLines; line += 2, packed += kPairBytes) {
+      const Weights<kNeonVectors> unpacked(packed);
+#pragma GCC unroll 4
+      for (size_t v = 0; v < kNeonVectors; ++v) {
+        vst1q_s8(weights + line * kDotLineBytes + 16 * v, unpacked.low[v]);
+        vst1q_s8(weights + (line + 1) * kDotLineBytes + 16 * v, unpacked.high[v]);
+      }
+    }
+  }
+  static void Add(const TileProduct& product, const int8_t* weights, const float* scales,
+                  size_t input, size_t steps, float (*sums)[kNeonOutputs]) {
+    DotSpanProduct<1, false>::Add(product, {.weights = weights, .scales = scales}, input, steps,
+                                  sums);
+  }
+};
+
 }  // namespace
 
 const TileKernel* Qb4wKernelForNeonDot() {
-  return NeonDotKernel<WholeTileOrHalves<Int4Part, kMaxRowsOfWholeTile>, kGroupInputs, kMaxRows>();
+  return NeonDotKernel<WholeTileOrHalves<Int4Part, kMaxRowsOfWholeTile>, kGroupInputs, kMaxRows,
+                       MultiplyManyInt4Rows<ManyRows>, kMaxRows + 1>();
 }
 
 }  // namespace cria::ops

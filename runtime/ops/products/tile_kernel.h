@@ -49,7 +49,12 @@ struct TileKernel {
   size_t group_inputs;
   size_t max_rows;  // In one call; more rows are split into groups.
   void (*multiply)(const TileProduct& product);
+  // Unpacks the weights once for all rows, up to kMaxManyRows. It is faster for min_many_rows or
+  // more, which have the same results. Null if there is no such kernel.
+  void (*multiply_many)(const TileProduct& product) = nullptr;
+  size_t min_many_rows = 0;
 };
+inline constexpr size_t kMaxManyRows = 128;
 
 // The kernel that multiplies rows by int4 (kQb4w) or int8 (kQc8w) weights on this processor; null
 // if XNNPACK must do so.

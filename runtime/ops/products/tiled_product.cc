@@ -17,11 +17,13 @@ constexpr size_t kTasksPerThread = 8;
 // Multiplies all rows by one tile, in groups of nearly equal size.
 void MultiplyGroups(const TileKernel& kernel, TileProduct product) {
   const size_t num_rows = product.rows.num_rows;
-  const size_t num_groups = DivideRoundingUp(num_rows, kernel.max_rows);
+  const bool are_many = kernel.multiply_many != nullptr && num_rows >= kernel.min_many_rows;
+  const auto multiply = are_many ? kernel.multiply_many : kernel.multiply;
+  const size_t num_groups = DivideRoundingUp(num_rows, are_many ? kMaxManyRows : kernel.max_rows);
   for (size_t group = 0, first = 0; group < num_groups; ++group) {
     const size_t size = DivideRoundingUp(num_rows - first, num_groups - group);
     product.rows.num_rows = size;
-    kernel.multiply(product);
+    multiply(product);
     product.rows.values += size * product.rows.stride;
     product.output += size * product.output_stride;
     first += size;
