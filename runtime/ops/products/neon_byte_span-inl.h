@@ -35,47 +35,11 @@ class ByteSpanProduct {
   // Adds the products of `steps` steps, from `input` on, to the rows' sums.
   static void Add(const TileProduct& product, const ByteSpan& span, size_t input, size_t steps,
                   float (*sums)[kNeonOutputs]) {
-    size_t row = 0;
-    // Two rows, by turns, are as fast for each of them, and fewer kinds are smaller.
-    AddRowsBy<kMaxRows>(product, input, span, steps, sums, row);
-    AddRowsBy<2>(product, input, span, steps, sums, row);
-    AddRowsBy<1>(product, input, span, steps, sums, row);
+    // Two rows, by turns, are as fast for each of them.
+    AddAllRows<ByteSpanProduct, 8, 2, 1>(product, span, input, steps, sums);
   }
 
- private:
-  static constexpr size_t kMaxRows = 8;
-  static constexpr size_t kFourBytes = kInputsAtOnce * kNeonOutputs;
-  static constexpr size_t kStepBytes = kActivationBlock * kNeonOutputs;
-
-  // How many bytes behind its beginning a row has its numbers of a block.
-  struct Distances {
-    size_t scales;
-    size_t offsets;
-    size_t sums;
-  };
-  template <typename Number>
-  [[gnu::always_inline]] static Number NumberOf(const int8_t* row, size_t distance) {
-    return *reinterpret_cast<const Number*>(row + distance);
-  }
-  // The sum of a row's activations in a group, of whose last block the numbers are.
-  [[gnu::always_inline]] static float SumOf(const int8_t* row, size_t distance) {
-    float sum = NumberOf<float>(row, distance - (kGroupSteps - 1) * sizeof(float));
-    for (size_t i = kGroupSteps - 1; i-- > 0;) {
-      sum += NumberOf<float>(row, distance - i * sizeof(float));
-    }
-    return sum;
-  }
-
-  // Those of as many times kRows rows as there are, from `row` on.
-  template <size_t kRows>
-  [[gnu::always_inline]] static void AddRowsBy(const TileProduct& product, size_t input,
-                                               const ByteSpan& span, size_t steps,
-                                               float (*sums)[kNeonOutputs], size_t& row) {
-    for (; product.rows.num_rows - row >= kRows; row += kRows) {
-      AddRows<kRows>(product, row, input, span, steps, sums + row);
-    }
-  }
-
+  // What AddAllRows calls.
   template <size_t kRows>
   [[gnu::noinline]] static void AddRows(const TileProduct& product, size_t first_row, size_t input,
                                         const ByteSpan& span, size_t steps,
@@ -108,6 +72,29 @@ class ByteSpanProduct {
       left.scales += kGroupSteps * kNeonOutputs;
       if (kSubtracts) left.minimums += kGroupSteps * kNeonOutputs;
     }
+  }
+
+ private:
+  static constexpr size_t kFourBytes = kInputsAtOnce * kNeonOutputs;
+  static constexpr size_t kStepBytes = kActivationBlock * kNeonOutputs;
+
+  // How many bytes behind its beginning a row has its numbers of a block.
+  struct Distances {
+    size_t scales;
+    size_t offsets;
+    size_t sums;
+  };
+  template <typename Number>
+  [[gnu::always_inline]] static Number NumberOf(const int8_t* row, size_t distance) {
+    return *reinterpret_cast<const Number*>(row + distance);
+  }
+  // The sum of a row's activations in a group, of whose last block the numbers are.
+  [[gnu::always_inline]] static float SumOf(const int8_t* row, size_t distance) {
+    float sum = NumberOf<float>(row, distance - (kGroupSteps - 1) * sizeof(float));
+    for (size_t i = kGroupSteps - 1; i-- > 0;) {
+      sum += NumberOf<float>(row, distance - i * sizeof(float));
+    }
+    return sum;
   }
 
   // Writes the sums of rows and the weights of a step; moves `weights` and `values` behind it.

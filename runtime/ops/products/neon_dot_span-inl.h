@@ -34,39 +34,10 @@ class DotSpanProduct {
   // Adds the products of `steps` steps, from `input` on, to the rows' sums.
   static void Add(const TileProduct& product, const DotSpan& span, size_t input, size_t steps,
                   float (*sums)[kNeonOutputs]) {
-    size_t row = 0;
-    // Fewer kinds are smaller.
-    AddRowsBy<kMaxRows>(product, input, span, steps, sums, row);
-    AddRowsBy<3>(product, input, span, steps, sums, row);
-    AddRowsBy<2>(product, input, span, steps, sums, row);
-    AddRowsBy<1>(product, input, span, steps, sums, row);
+    AddAllRows<DotSpanProduct, 6, 3, 2, 1>(product, span, input, steps, sums);
   }
 
- private:
-  static constexpr size_t kMaxRows = 6;
-  static constexpr size_t kVectors = kNeonVectors / 2;
-  static constexpr size_t kHalfInputs = kActivationBlock / 2;
-  using Sums = float32x4_t[kVectors];
-  using Dots = int32x4_t[kVectors];
-
-  // The rows from an input on, and how many bytes behind its values a row has its numbers.
-  template <size_t kRows>
-  struct Rows {
-    const int8_t* values[kRows];
-    size_t scales;
-    size_t sums;
-  };
-
-  // Those of as many times kRows rows as there are, from `row` on.
-  template <size_t kRows>
-  [[gnu::always_inline]] static void AddRowsBy(const TileProduct& product, size_t input,
-                                               const DotSpan& span, size_t steps,
-                                               float (*sums)[kNeonOutputs], size_t& row) {
-    for (; product.rows.num_rows - row >= kRows; row += kRows) {
-      AddRows<kRows>(product, row, input, span, steps, sums + row);
-    }
-  }
-
+  // What AddAllRows calls.
   template <size_t kRows>
   [[gnu::noinline]] static void AddRows(const TileProduct& product, size_t first_row, size_t input,
                                         const DotSpan& span, size_t steps,
@@ -89,7 +60,7 @@ class DotSpanProduct {
       }
       AddGroups({.weights = span.weights + 4 * output,
                  .scales = span.scales + output,
-                 .minimums = span.minimums + output},
+                 .minimums = kSubtracts ? span.minimums + output : nullptr},
                 steps, rows, row_sums);
 #pragma GCC unroll 8
       for (size_t r = 0; r < kRows; ++r) {
@@ -98,6 +69,20 @@ class DotSpanProduct {
       }
     }
   }
+
+ private:
+  static constexpr size_t kVectors = kNeonVectors / 2;
+  static constexpr size_t kHalfInputs = kActivationBlock / 2;
+  using Sums = float32x4_t[kVectors];
+  using Dots = int32x4_t[kVectors];
+
+  // The rows from an input on, and how many bytes behind its values a row has its numbers.
+  template <size_t kRows>
+  struct Rows {
+    const int8_t* values[kRows];
+    size_t scales;
+    size_t sums;
+  };
 
   // Adds the products of all groups for the outputs that the span begins with.
   template <size_t kRows>

@@ -122,6 +122,22 @@ struct WholeTileOrHalves {
   }
 };
 
+// Adds the products of all rows and of `steps` blocks of activations, from `input` on, to the rows'
+// sums, by Product::AddRows<n>(product, first_row, input, span, steps, sums of the first row). As
+// many rows as can be are multiplied by the first of kRowCounts at a time, then by the next; the
+// last one is 1. Fewer counts make a smaller program.
+template <class Product, size_t... kRowCounts, class Span>
+inline void AddAllRows(const TileProduct& product, const Span& span, size_t input, size_t steps,
+                       float (*sums)[kNeonOutputs]) {
+  size_t row = 0;
+  const auto add = [&]<size_t kRows>() {
+    for (; product.rows.num_rows - row >= kRows; row += kRows) {
+      Product::template AddRows<kRows>(product, row, input, span, steps, sums + row);
+    }
+  };
+  (add.template operator()<kRowCounts>(), ...);
+}
+
 // The kernel that multiplies n rows, up to kMaxRows, by Rows::Multiply<n>, and kMinManyRows or more
 // by kMultiplyMany.
 template <class Rows, size_t kGroupInputs, size_t kMaxRows,
