@@ -97,6 +97,8 @@ constexpr std::array<MissingPath, 3> kMissingPaths = {{
     {"/api/pull", "this server has the models that it was started with"},
 }};
 
+std::string NameOf(const PathRoute& route) { return std::string(route.method) + " " + route.path; }
+
 bool Matches(std::string_view pattern, std::string_view path, std::string& name) {
   if (!pattern.ends_with('*')) return pattern == path;
   pattern.remove_suffix(1);
@@ -156,8 +158,17 @@ void Route(Exchange& exchange) {
 std::vector<std::string> ApiPaths() {
   std::vector<std::string> paths;
   paths.reserve(std::size(kRoutes));
+  for (const PathRoute& route : kRoutes) paths.push_back(NameOf(route));
+  return paths;
+}
+
+std::vector<std::string> ApiPathsOfHandlers() {
+  std::vector<std::string> paths;
+  std::vector<PathHandler> handlers;
   for (const PathRoute& route : kRoutes) {
-    paths.push_back(std::string(route.method) + " " + route.path);
+    if (std::ranges::contains(handlers, route.handle)) continue;
+    handlers.push_back(route.handle);
+    paths.push_back(NameOf(route));
   }
   return paths;
 }

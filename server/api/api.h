@@ -27,6 +27,8 @@ struct ApiOptions {
 
 // The paths, each behind its method: "GET /v1/models/*".
 std::vector<std::string> ApiPaths();
+// The first path of each handler: other names of the same are left out.
+std::vector<std::string> ApiPathsOfHandlers();
 
 // The table of the paths in Markdown, as server/README.md has it.
 std::string ApiPathTable();

@@ -372,7 +372,7 @@ TEST_F(ServeMemory, NoPathTakesMoreThanIsPlanned) {
   const std::vector<std::string> bodies = LargeBodies();
   std::vector<RawClient> clients;
   for (int i = 0; i < 4; ++i) clients.push_back(RawClient::ToPort(server.port()));
-  for (const std::string& route : server::ApiPaths()) {
+  for (const std::string& route : server::ApiPathsOfHandlers()) {
     const size_t space = route.find(' ');
     std::string path = route.substr(space + 1);
     if (path.ends_with('*')) path.replace(path.size() - 1, 1, "0?action=save");
