@@ -36,7 +36,7 @@ set(emulated_by_layout "^emulation_pack_for_test")
 set(emulated_on_another
   "decode_decoder_test|cortex-a72|*"
   "ops_tests|max|Shapes/TiledProductTest.*:Find*KernelTest.*"
-  "ops_tests|cortex-a72|*Attention*")
+  "ops_tests|cortex-a72|*Attention*:BlockProductsTest.*")
 
 # Tests that cannot pass under an emulator, or take it long for nothing that depends on the processor, and the reason;
 # ctest reports them as skipped.
