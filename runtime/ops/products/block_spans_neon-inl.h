@@ -19,10 +19,10 @@
 #include "ops/products/neon_tile-inl.h"
 #endif
 
-HWY_BEFORE_NAMESPACE();
 namespace cria::ops::HWY_NAMESPACE {
 
 // ManyRowsProduct is the product of many rows and a format's spans; `Otherwise` is its SpanProduct.
+// Nothing here uses vectors itself, so this needs no instruction set.
 #if HWY_TARGET_IS_NEON && HWY_ARCH_ARM_A64 && !CRIA_OPS_IS_ARM_DOT_TARGET
 // SpanProduct for codes of up to four bits in groups of whole steps.
 template <const BlockFormat& kFormat, bool kSubtracts>
@@ -67,6 +67,5 @@ using ManyRowsProduct = Otherwise;
 #endif
 
 }  // namespace cria::ops::HWY_NAMESPACE
-HWY_AFTER_NAMESPACE();
 
 #endif  // CRIA_OPS_BLOCK_SPANS_NEON_INL_H_
