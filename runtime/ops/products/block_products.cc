@@ -21,8 +21,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace cria::ops::HWY_NAMESPACE {
 
-constexpr size_t kMaxRows = 128;
-
 template <typename Half>
 HWY_INLINE VF32 LoadAs(const uint16_t* halves) {
   const hn::Rebind<Half, BlockF32> d;
@@ -211,7 +209,7 @@ struct BlockProduct {
 #if defined(__aarch64__)
     PublishActivations();
 #endif
-    alignas(64) float sums[kMaxRows][kTileOutputs];
+    alignas(64) float sums[kMaxManyRows][kTileOutputs];
     std::fill_n(sums[0], num_rows * kTileOutputs, 0.0f);
     Span span;
     const std::byte* block = product.tile;
@@ -251,8 +249,10 @@ struct BlockProduct {
     MultiplyManyRows(product);
   }
 
-  static constexpr TileKernel kKernel = {
-      .tile_outputs = kTileOutputs, .group_inputs = 4, .max_rows = kMaxRows, .multiply = Multiply};
+  static constexpr TileKernel kKernel = {.tile_outputs = kTileOutputs,
+                                         .group_inputs = 4,
+                                         .max_rows = kMaxManyRows,
+                                         .multiply = Multiply};
 };
 
 const TileKernel* BlockKernel(size_t format) {

@@ -49,8 +49,8 @@ struct TileKernel {
   size_t group_inputs;
   size_t max_rows;  // In one call; more rows are split into groups.
   void (*multiply)(const TileProduct& product);
-  // Unpacks the weights once for all rows, up to kMaxManyRows. It is faster for min_many_rows or
-  // more, which have the same results. Null if there is no such kernel.
+  // Does the same, but unpacks the weights once for up to kMaxManyRows rows: faster for
+  // min_many_rows or more. Null if there is no such kernel.
   void (*multiply_many)(const TileProduct& product) = nullptr;
   size_t min_many_rows = 0;
 };
