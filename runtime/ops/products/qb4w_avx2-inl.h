@@ -17,6 +17,7 @@
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "ops/products/avx2_tile-inl.h"
+#include "ops/products/multiply_rows.h"
 #include "ops/products/tile_kernel.h"
 
 #if HWY_TARGET == HWY_AVX2
@@ -30,18 +31,14 @@ namespace hn = hwy::HWY_NAMESPACE;
 inline constexpr size_t kStepInputs = kActivationBlock;
 inline constexpr size_t kStepBytes = 2 * kGroupBytes;
 
-// Unpacks four vectors of half a tile's next 32 inputs: weights + 8, which are unsigned.
-HWY_INLINE void Unpack(const std::byte* half, hn::Vec<U8> (&weights)[4]) {
-  const auto signs = hn::Set(U8(), uint8_t{0x88});
+// Unpacks two vectors of half a tile's next 16 inputs: weights + 8, which are unsigned.
+HWY_INLINE void UnpackHalf(const std::byte* half, hn::Vec<U8> (&weights)[2]) {
+  const auto stored = hn::LoadU(U8(), reinterpret_cast<const uint8_t*>(half));
+  const auto nibbles = hn::Xor(stored, hn::Set(U8(), uint8_t{0x88}));
   const auto low = hn::Set(U8(), uint8_t{15});
-  HWY_UNROLL(2)
-  for (size_t i = 0; i < 2; ++i) {
-    const auto stored = hn::LoadU(U8(), reinterpret_cast<const uint8_t*>(half + i * kGroupBytes));
-    const auto nibbles = hn::Xor(stored, signs);
-    const auto high = hn::BitCast(U8(), hn::ShiftRight<4>(hn::BitCast(I16(), nibbles)));
-    weights[2 * i] = hn::And(nibbles, low);
-    weights[2 * i + 1] = hn::And(high, low);
-  }
+  const auto high = hn::BitCast(U8(), hn::ShiftRight<4>(hn::BitCast(I16(), nibbles)));
+  weights[0] = hn::And(nibbles, low);
+  weights[1] = hn::And(high, low);
 }
 
 // The even 32-bit lanes of a tile's two halves, or the odd ones: one for each output, in the order
@@ -54,6 +51,19 @@ HWY_INLINE __m256i OddLanes(__m256i lower, __m256i upper) {
   return _mm256_castps_si256(
       _mm256_shuffle_ps(_mm256_castsi256_ps(lower), _mm256_castsi256_ps(upper), 0xdd));
 }
+// Unpacks four vectors of a tile's next 16 inputs: each has four inputs of every output, in the
+// order of EvenLanes.
+HWY_INLINE void UnpackTile(const std::byte* group, hn::Vec<U8> (&weights)[4]) {
+  hn::Vec<U8> lower[2], upper[2];
+  UnpackHalf(group, lower);
+  UnpackHalf(group + kHalfBytes, upper);
+  HWY_UNROLL(2)
+  for (size_t i = 0; i < 2; ++i) {
+    weights[2 * i] = hn::Vec<U8>{EvenLanes(lower[i].raw, upper[i].raw)};
+    weights[2 * i + 1] = hn::Vec<U8>{OddLanes(lower[i].raw, upper[i].raw)};
+  }
+}
+
 // Puts such lanes into the order of the outputs, or the reverse.
 HWY_INLINE hn::Vec<F32> SwapMiddlePairs(hn::Vec<F32> lanes) {
   return hn::Vec<F32>{_mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(lanes.raw), 0xd8))};
@@ -104,12 +114,70 @@ struct DotProducts {
 // The products of rows and tiles of int4 weights; Products is one of the above.
 template <class Products>
 struct Qb4wTile {
-  // The dot products of half a tile's 32 inputs with a row's, in two lanes for each output.
-  static HWY_INLINE hn::Vec<I32> Dot(const hn::Vec<U8> (&weights)[4], const int8_t* values) {
-    auto sum = Products::First(Eight(values), weights[0]);
-    HWY_UNROLL(3)
-    for (size_t i = 1; i < 4; ++i) sum = Products::Add(Eight(values + i * 8), weights[i], sum);
+  using Sum = typename Products::Sum;
+
+  // Adds the products of four inputs of every output to a row's dot products, or begins them.
+  template <bool kIsFirst>
+  static HWY_INLINE void AddFour(const int8_t* values, hn::Vec<U8> weights, Sum& dots) {
+    const auto four = Four(values);
+    dots = kIsFirst ? Products::First(four, weights) : Products::Add(four, weights, dots);
+    // There are enough registers only with this order of additions; without it, GCC chooses
+    // another.
+    asm("" : "+x"(dots.raw));
+  }
+
+  // The dot products of half a tile's block of inputs with a row's, in two lanes for each output.
+  static HWY_INLINE hn::Vec<I32> HalfDots(const hn::Vec<U8> (&weights)[2][2],
+                                          const int8_t* values) {
+    auto sum = Products::First(Eight(values), weights[0][0]);
+    sum = Products::Add(Eight(values + 8), weights[0][1], sum);
+    sum = Products::Add(Eight(values + 16), weights[1][0], sum);
+    sum = Products::Add(Eight(values + 24), weights[1][1], sum);
     return Products::Widen(sum);
+  }
+
+  // The dot products of a tile's block of inputs with those of each row, from `values` on, in the
+  // order of EvenLanes. For one row or two, putting two sums into this order takes less time than
+  // putting the weights into it.
+  template <size_t kRows>
+  static HWY_INLINE void BlockDots(const std::byte* step, const int8_t* values, size_t stride,
+                                   hn::Vec<I32> (&dots)[kRows]) {
+    if constexpr (kRows <= 2) {
+      hn::Vec<I32> sums[kHalves][kRows];
+      HWY_UNROLL(2)
+      for (size_t half = 0; half < kHalves; ++half) {
+        hn::Vec<U8> weights[2][2];
+        UnpackHalf(step + half * kHalfBytes, weights[0]);
+        UnpackHalf(step + half * kHalfBytes + kGroupBytes, weights[1]);
+        HWY_UNROLL(2)
+        for (size_t r = 0; r < kRows; ++r) sums[half][r] = HalfDots(weights, values + r * stride);
+      }
+      HWY_UNROLL(2)
+      for (size_t r = 0; r < kRows; ++r) {
+        dots[r] = hn::Add(hn::Vec<I32>{EvenLanes(sums[0][r].raw, sums[1][r].raw)},
+                          hn::Vec<I32>{OddLanes(sums[0][r].raw, sums[1][r].raw)});
+      }
+    } else {
+      Sum sums[kRows];
+      HWY_UNROLL(2)
+      for (size_t i = 0; i < 2; ++i, step += kGroupBytes) {
+        hn::Vec<U8> weights[4];
+        UnpackTile(step, weights);
+        HWY_UNROLL(4)
+        for (size_t v = 0; v < 4; ++v, values += 4) {
+          HWY_UNROLL(4)
+          for (size_t r = 0; r < kRows; ++r) {
+            if (i == 0 && v == 0) {
+              AddFour<true>(values + r * stride, weights[v], sums[r]);
+            } else {
+              AddFour<false>(values + r * stride, weights[v], sums[r]);
+            }
+          }
+        }
+      }
+      HWY_UNROLL(4)
+      for (size_t r = 0; r < kRows; ++r) dots[r] = Products::Widen(sums[r]);
+    }
   }
 
   // Adds the dot products of a block, for each output with weights + 8, to a row's sums. `offset`
@@ -128,8 +196,9 @@ struct Qb4wTile {
   }
 
   // For few rows: all of them, with weights that are unpacked when they are read from memory.
+  static constexpr size_t kMaxFewRows = 4;
   template <size_t kRows>
-  static void MultiplyFewRows(const TileProduct& product) {
+  static void Multiply(const TileProduct& product) {
     // Prefetches beyond the next page boundary, where the processor's own prefetching ends.
     constexpr size_t kPrefetchBytes = 2048;
     const size_t stride = product.rows.stride;
@@ -148,18 +217,11 @@ struct Qb4wTile {
                         step += kStepBytes, values += kStepInputs, ++row_scales, ++offsets) {
         hwy::Prefetch(step + kPrefetchBytes);
         hwy::Prefetch(step + kPrefetchBytes + kGroupBytes);
-        hn::Vec<I32> lower[kRows];
-        hn::Vec<U8> weights[4];
-        Unpack(step, weights);
-        HWY_UNROLL(4)
-        for (size_t r = 0; r < kRows; ++r) lower[r] = Dot(weights, values + r * stride);
-        Unpack(step + kHalfBytes, weights);
+        hn::Vec<I32> dots[kRows];
+        BlockDots(step, values, stride, dots);
         HWY_UNROLL(4)
         for (size_t r = 0; r < kRows; ++r) {
-          const auto upper = Dot(weights, values + r * stride);
-          const auto dots = hn::Add(hn::Vec<I32>{EvenLanes(lower[r].raw, upper.raw)},
-                                    hn::Vec<I32>{OddLanes(lower[r].raw, upper.raw)});
-          AddBlock(dots, offsets[r * stride / sizeof(int32_t)], scales,
+          AddBlock(dots[r], offsets[r * stride / sizeof(int32_t)], scales,
                    row_scales[r * stride / sizeof(float)], sums[r]);
         }
       }
@@ -168,97 +230,124 @@ struct Qb4wTile {
     for (size_t r = 0; r < kRows; ++r) StoreRow(product, r, sums[r]);
   }
 
-  // For many rows, a tile's weights are unpacked once: as many at a time as fit into the
-  // first-level cache together with the rows.
+  // For many rows, the weights of two tiles are unpacked once, side by side, so that each load of a
+  // row's inputs serves both: as many at a time as fit into the first-level cache together with the
+  // rows.
   static constexpr size_t kUnpackedInputs = 1024;
-  static constexpr size_t kMaxRows = 128;
-  // Rows that are multiplied together: their sums fill the registers.
-  static constexpr size_t kTileRows = 5;
+  static constexpr size_t kUnpackedSteps = kUnpackedInputs / kStepInputs;
+  static constexpr size_t kMinManyRows = 9;
+  static constexpr size_t kManyTiles = 2;
+  // Rows that are multiplied together: the sums of their products by both tiles fill the registers.
+  static constexpr size_t kTileRows = 4;
 
+  template <size_t kTiles>
   struct Unpacked {
     // For every step: vectors of four inputs for each output, in the order of EvenLanes.
-    alignas(64) uint8_t weights[kUnpackedInputs / kStepInputs][8][32];
-    alignas(64) float sums[kMaxRows][8];
+    alignas(64) uint8_t weights[kUnpackedSteps][8][kTiles][32];
+    alignas(64) float scales[kUnpackedSteps][kTiles][kOutputs];  // In the same order.
+    alignas(64) float sums[kMaxManyRows][kTiles][kOutputs];
   };
 
-  static void UnpackBlocks(const TileProduct& product, const std::byte* block, size_t num_blocks,
-                           Unpacked& unpacked) {
-    auto* to = unpacked.weights;
-    for (size_t i = 0; i < num_blocks; ++i, block += product.tiles.block_bytes()) {
-      const std::byte* step = block;
-      for (size_t input = 0; input < product.tiles.block_size; input += kStepInputs, ++to) {
-        hn::Vec<U8> lower[4], upper[4];
-        Unpack(step, lower);
-        Unpack(step + kHalfBytes, upper);
-        HWY_UNROLL(4)
-        for (size_t v = 0; v < 4; ++v) {
-          const hn::Vec<U8> even{EvenLanes(lower[v].raw, upper[v].raw)};
-          const hn::Vec<U8> odd{OddLanes(lower[v].raw, upper[v].raw)};
-          hn::Store(even, U8(), (*to)[2 * v]);
-          hn::Store(odd, U8(), (*to)[2 * v + 1]);
+  // Unpacks blocks of each tile, of which the first tile's begin at `first_block`.
+  template <size_t kTiles>
+  static void UnpackBlocks(const TileProduct& product, const std::byte* first_block,
+                           size_t num_blocks, Unpacked<kTiles>& unpacked) {
+    for (size_t t = 0; t < kTiles; ++t) {
+      const std::byte* block = first_block + t * product.tiles.tile_bytes();
+      size_t to = 0;
+      for (size_t i = 0; i < num_blocks; ++i, block += product.tiles.block_bytes()) {
+        const auto scales = Scales(block + product.tiles.scales_offset());
+        const std::byte* step = block;
+        for (size_t input = 0; input < product.tiles.block_size; input += kStepInputs, ++to) {
+          hn::Store(scales, F32(), unpacked.scales[to][t]);
+          HWY_UNROLL(2)
+          for (size_t group = 0; group < 2; ++group, step += kGroupBytes) {
+            hn::Vec<U8> weights[4];
+            UnpackTile(step, weights);
+            HWY_UNROLL(4)
+            for (size_t v = 0; v < 4; ++v) {
+              hn::Store(weights[v], U8(), unpacked.weights[to][4 * group + v][t]);
+            }
+          }
         }
-        step += kStepBytes;
       }
     }
   }
 
   // Adds the products of kRows rows, from row `first_row` and `input` on, with the unpacked inputs
-  // to their sums.
-  template <size_t kRows>
-  static HWY_INLINE void AddUnpacked(const TileProduct& product, const std::byte* first_block,
-                                     size_t num_blocks, size_t first_row, size_t input,
-                                     const Unpacked& unpacked, float (*sums)[8]) {
+  // to their sums. Meanwhile, the first rows prefetch what is unpacked next, from `next` on.
+  template <size_t kRows, size_t kTiles>
+  static HWY_INLINE void AddUnpacked(const TileProduct& product, size_t num_steps, size_t first_row,
+                                     size_t input, const std::byte* next,
+                                     Unpacked<kTiles>& unpacked) {
     const size_t stride = product.rows.stride;
-    const int8_t* values = product.Row(first_row) + input;
-    const float* row_scales = product.Scales(first_row) + input / kActivationBlock;
-    const int32_t* offsets = product.Offsets(first_row) + input / kActivationBlock;
-    hn::Vec<F32> row_sums[kRows];
-    HWY_UNROLL(5)
-    for (size_t r = 0; r < kRows; ++r) row_sums[r] = hn::LoadU(F32(), sums[r]);
-    const std::byte* block_scales = first_block + product.tiles.scales_offset();
-    const auto* step = unpacked.weights;
-    for (size_t i = 0; i < num_blocks; ++i, block_scales += product.tiles.block_bytes()) {
-      alignas(32) float scales[8];
-      hn::Store(Scales(block_scales), F32(), scales);
-      for (const int8_t* end = values + product.tiles.block_size; values != end;
-           values += kStepInputs, ++step, ++row_scales, ++offsets) {
-        typename Products::Sum dots[kRows];
-        HWY_UNROLL(8)
-        for (size_t v = 0; v < 8; ++v) {
-          const auto weights = hn::Load(U8(), (*step)[v]);
-          HWY_UNROLL(5)
-          for (size_t r = 0; r < kRows; ++r) {
-            const auto four = Four(values + r * stride + v * 4);
-            dots[r] =
-                v == 0 ? Products::First(four, weights) : Products::Add(four, weights, dots[r]);
-            // There are enough registers only with this order of additions; without it, GCC chooses
-            // another.
-            asm("" : "+x"(dots[r].raw));
+    const int8_t* HWY_RESTRICT values = product.Row(first_row) + input;
+    const float* HWY_RESTRICT row_scales = product.Scales(first_row) + input / kActivationBlock;
+    const int32_t* HWY_RESTRICT offsets = product.Offsets(first_row) + input / kActivationBlock;
+    auto* HWY_RESTRICT sums = unpacked.sums + first_row;
+    // With its part of the block's scales.
+    const size_t next_step_bytes =
+        kStepBytes + kStepBytes * product.tiles.outputs * sizeof(uint16_t) / product.tiles.scales_offset();
+    for (size_t i = 0; i < num_steps; ++i, values += kStepInputs) {
+      if (first_row == 0) {
+        HWY_UNROLL(2)
+        for (size_t t = 0; t < kTiles; ++t) {
+          const std::byte* const line = next + t * product.tiles.tile_bytes();
+          hwy::Prefetch(line);
+          hwy::Prefetch(line + kGroupBytes);
+        }
+        next += next_step_bytes;
+      }
+      Sum dots[kRows][kTiles];
+      HWY_UNROLL(8)
+      for (size_t v = 0; v < 8; ++v) {
+        HWY_UNROLL(4)
+        for (size_t r = 0; r < kRows; ++r) {
+          HWY_UNROLL(2)
+          for (size_t t = 0; t < kTiles; ++t) {
+            const auto weights = hn::Load(U8(), unpacked.weights[i][v][t]);
+            const int8_t* four = values + r * stride + v * 4;
+            if (v == 0) {
+              AddFour<true>(four, weights, dots[r][t]);
+            } else {
+              AddFour<false>(four, weights, dots[r][t]);
+            }
           }
         }
-        HWY_UNROLL(5)
-        for (size_t r = 0; r < kRows; ++r) {
-          AddBlock(Products::Widen(dots[r]), offsets[r * stride / sizeof(int32_t)],
-                   hn::Load(F32(), scales), row_scales[r * stride / sizeof(float)], row_sums[r]);
+      }
+      HWY_UNROLL(4)
+      for (size_t r = 0; r < kRows; ++r) {
+        HWY_UNROLL(2)
+        for (size_t t = 0; t < kTiles; ++t) {
+          auto sum = hn::Load(F32(), sums[r][t]);
+          AddBlock(Products::Widen(dots[r][t]), offsets[r * stride / sizeof(int32_t) + i],
+                   hn::Load(F32(), unpacked.scales[i][t]),
+                   row_scales[r * stride / sizeof(float) + i], sum);
+          hn::Store(sum, F32(), sums[r][t]);
         }
       }
     }
-    HWY_UNROLL(5)
-    for (size_t r = 0; r < kRows; ++r) hn::StoreU(row_sums[r], F32(), sums[r]);
   }
 
-  static void MultiplyManyRows(const TileProduct& product) {
+  template <size_t kTiles>
+  static void MultiplyTiles(const TileProduct& product) {
     const size_t num_rows = product.rows.num_rows;
-    Unpacked unpacked;
+    Unpacked<kTiles> unpacked;
     std::memset(unpacked.sums, 0, num_rows * sizeof(unpacked.sums[0]));
-    const size_t max_blocks = kUnpackedInputs / product.tiles.block_size;
+    const size_t block_size = product.tiles.block_size;
+    const size_t max_blocks = kUnpackedInputs / block_size;
     const std::byte* block = product.tile + product.tiles.blocks_offset();
     for (size_t input = 0; input < product.tiles.input_channels;) {
-      const size_t blocks_left = (product.tiles.input_channels - input) / product.tiles.block_size;
+      const size_t blocks_left = (product.tiles.input_channels - input) / block_size;
       const size_t num_blocks = std::min(max_blocks, blocks_left);
+      const size_t num_steps = num_blocks * block_size / kStepInputs;
       UnpackBlocks(product, block, num_blocks, unpacked);
+      const std::byte* const next =
+          num_blocks < blocks_left
+              ? block + num_blocks * product.tiles.block_bytes()
+              : product.tile + kTiles * product.tiles.tile_bytes() + product.tiles.blocks_offset();
       const auto add = [&]<size_t kRows>(std::integral_constant<size_t, kRows>, size_t r) HWY_ATTR {
-        AddUnpacked<kRows>(product, block, num_blocks, r, input, unpacked, unpacked.sums + r);
+        AddUnpacked<kRows>(product, num_steps, r, input, next, unpacked);
       };
       size_t r = 0;
       for (; num_rows - r >= kTileRows; r += kTileRows) {
@@ -270,33 +359,32 @@ struct Qb4wTile {
          ...);
       };
       add_rest(std::make_index_sequence<kTileRows - 1>());
-      input += num_blocks * product.tiles.block_size;
+      input += num_blocks * block_size;
       block += num_blocks * product.tiles.block_bytes();
     }
-    for (size_t r = 0; r < num_rows; ++r) {
-      StoreRow(product, r, hn::LoadU(F32(), unpacked.sums[r]));
+    for (size_t t = 0; t < kTiles; ++t) {
+      const TileProduct tile = product.Tile(t, kOutputs);
+      for (size_t r = 0; r < num_rows; ++r) {
+        StoreRow(tile, r, hn::Load(F32(), unpacked.sums[r][t]));
+      }
     }
   }
 
-  static void Multiply(const TileProduct& product) {
-    switch (product.rows.num_rows) {
-      case 1:
-        return MultiplyFewRows<1>(product);
-      case 2:
-        return MultiplyFewRows<2>(product);
-      case 3:
-        return MultiplyFewRows<3>(product);
-      case 4:
-        return MultiplyFewRows<4>(product);
-      default:
-        return MultiplyManyRows(product);
+  static void MultiplyManyRows(const TileProduct& product) {
+    if (product.num_outputs > kOutputs) {
+      MultiplyTiles<2>(product);
+    } else {
+      MultiplyTiles<1>(product);
     }
   }
 
   static constexpr TileKernel kKernel = {.tile_outputs = kOutputs,
                                          .group_inputs = kGroupInputs,
-                                         .max_rows = kMaxRows,
-                                         .multiply = Multiply};
+                                         .max_rows = kMaxFewRows,
+                                         .multiply = MultiplyRows<Qb4wTile, kMaxFewRows>,
+                                         .multiply_many = MultiplyManyRows,
+                                         .min_many_rows = kMinManyRows,
+                                         .many_tiles = kManyTiles};
 };
 
 }  // namespace cria::ops::HWY_NAMESPACE

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -17,8 +18,8 @@ struct QuantizedMatrix {
   size_t num_rows = 0;
 };
 
-// The product of some rows and one tile of weights. Result o of row r is
-// output[r * output_stride + o], for the first `num_outputs` outputs of the tile.
+// The product of some rows and one tile of weights, or consecutive ones where a kernel multiplies by
+// several. Result o of row r is output[r * output_stride + o], for the first `num_outputs` outputs.
 struct TileProduct {
   const PackedTiles& tiles;
   const std::byte* tile;
@@ -35,6 +36,14 @@ struct TileProduct {
   const int32_t* Offsets(size_t r) const {
     return QuantizedBlocks::Offsets(Row(r), tiles.input_channels);
   }
+  // The product by tile `t` alone, if tiles have `tile_outputs` outputs.
+  TileProduct Tile(size_t t, size_t tile_outputs) const {
+    TileProduct product = *this;
+    product.tile += t * tiles.tile_bytes();
+    product.output += t * tile_outputs;
+    product.num_outputs = std::min(num_outputs - t * tile_outputs, tile_outputs);
+    return product;
+  }
   // The sums of row r, one for each block; of halves, there are two.
   const float* Sums(size_t r) const { return QuantizedBlocks::Sums(Row(r), tiles.input_channels); }
   const float* HalfSums(size_t r) const {
@@ -49,10 +58,11 @@ struct TileKernel {
   size_t group_inputs;
   size_t max_rows;  // In one call; more rows are split into groups.
   void (*multiply)(const TileProduct& product);
-  // Does the same, but unpacks the weights once for up to kMaxManyRows rows: faster for
-  // min_many_rows or more. Null if there is no such kernel.
+  // Does the same, but unpacks the weights once for up to kMaxManyRows rows, and of up to many_tiles
+  // tiles: faster for min_many_rows or more. Null if there is no such kernel.
   void (*multiply_many)(const TileProduct& product) = nullptr;
   size_t min_many_rows = 0;
+  size_t many_tiles = 1;
 };
 inline constexpr size_t kMaxManyRows = 128;
 

@@ -14,16 +14,32 @@ constexpr size_t kMinSharedMultiplications = size_t{128} * 1024;
 // With several tasks for each thread, all threads finish at about the same time.
 constexpr size_t kTasksPerThread = 8;
 
-// Multiplies all rows by one tile, in groups of nearly equal size.
-void MultiplyGroups(const TileKernel& kernel, TileProduct product) {
+// What a kernel multiplies in one call, at most.
+struct KernelCall {
+  KernelCall(const TileKernel& kernel, size_t num_rows) {
+    if (kernel.multiply_many == nullptr || num_rows < kernel.min_many_rows) {
+      multiply = kernel.multiply;
+      max_rows = kernel.max_rows;
+    } else {
+      multiply = kernel.multiply_many;
+      max_rows = kMaxManyRows;
+      num_tiles = kernel.many_tiles;
+    }
+  }
+
+  void (*multiply)(const TileProduct& product);
+  size_t max_rows;
+  size_t num_tiles = 1;
+};
+
+// Multiplies all rows by the tiles of one call, in groups of nearly equal size.
+void MultiplyGroups(const KernelCall& call, TileProduct product) {
   const size_t num_rows = product.rows.num_rows;
-  const bool are_many = kernel.multiply_many != nullptr && num_rows >= kernel.min_many_rows;
-  const auto multiply = are_many ? kernel.multiply_many : kernel.multiply;
-  const size_t num_groups = DivideRoundingUp(num_rows, are_many ? kMaxManyRows : kernel.max_rows);
+  const size_t num_groups = DivideRoundingUp(num_rows, call.max_rows);
   for (size_t group = 0, first = 0; group < num_groups; ++group) {
     const size_t size = DivideRoundingUp(num_rows - first, num_groups - group);
     product.rows.num_rows = size;
-    multiply(product);
+    call.multiply(product);
     product.rows.values += size * product.rows.stride;
     product.output += size * product.output_stride;
     first += size;
@@ -32,16 +48,12 @@ void MultiplyGroups(const TileKernel& kernel, TileProduct product) {
 
 // Multiplies all rows by consecutive tiles, from product.tile on, that have `num_outputs` outputs.
 void MultiplyByTiles(const TileKernel& kernel, size_t num_outputs, TileProduct product) {
-  const size_t tile_bytes = product.tiles.tile_bytes();
-  const bool is_one_group = product.rows.num_rows <= kernel.max_rows;
+  const KernelCall call(kernel, product.rows.num_rows);
+  const size_t call_bytes = call.num_tiles * product.tiles.tile_bytes();
   for (; num_outputs > 0; num_outputs -= product.num_outputs) {
-    product.num_outputs = std::min(kernel.tile_outputs, num_outputs);
-    if (is_one_group) {
-      kernel.multiply(product);
-    } else {
-      MultiplyGroups(kernel, product);
-    }
-    product.tile += tile_bytes;
+    product.num_outputs = std::min(call.num_tiles * kernel.tile_outputs, num_outputs);
+    MultiplyGroups(call, product);
+    product.tile += call_bytes;
     product.output += product.num_outputs;
   }
 }
@@ -78,8 +90,10 @@ void MultiplyTiledGroups(const TileKernel& kernel, const PackedTiles& tiles,
   const bool is_shared = pool.num_threads() > 1 && multiplications >= kMinSharedMultiplications;
   const size_t fair_tiles =
       is_shared ? groups.size() * num_tiles / (pool.num_threads() * kTasksPerThread) : num_tiles;
-  const size_t task_tiles =
-      std::max<size_t>(1, std::min({num_tiles, fair_tiles, kTaskBytes / tiles.tile_bytes()}));
+  const size_t most_tiles = std::min({num_tiles, fair_tiles, kTaskBytes / tiles.tile_bytes()});
+  // Whole calls of the kernel.
+  const size_t task_calls = std::max<size_t>(1, DivideRoundingUp(most_tiles, kernel.many_tiles));
+  const size_t task_tiles = task_calls * kernel.many_tiles;
   const size_t group_tasks = DivideRoundingUp(num_tiles, task_tiles);
   const auto run_task = [&](size_t task) {
     const RowGroup& group = groups[task / group_tasks];
