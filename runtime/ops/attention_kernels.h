@@ -12,7 +12,7 @@
 // - A score of floats is (0 + 2) + (1 + 3) of four sums, each of every fourth product in order.
 // - The weights of a block have as many sums as a vector has lanes, one for each position modulo
 //   that number, of which the upper half is added to the lower one until one is left.
-// - Where there are dot products of int8, a block's int8 values are added up as integers
+// - Except on Arm without dot products of int8, a block's int8 values are added up as integers
 //   (value_digits-inl.h), which is exact, and their sum is added to that of the span's earlier
 //   blocks.
 // A position that a query must not attend to has the weight 0, which changes no sum.

@@ -139,7 +139,7 @@ HWY_INLINE float DigitsOfWeights(const Block& block, float* HWY_RESTRICT weights
   const auto largest = hn::Set(d, hn::ReduceMax(d, maxima));
   const auto codes_per_unit = CodesPerUnit(d, largest);
   for (size_t k = padded_begin; k < padded_end; k += kLanes) {
-    hn::Store(DigitsOfQuads(d, hn::Load(d, weights + k), codes_per_unit), d, weights + k);
+    hn::Store(DigitsOfGroups(d, hn::Load(d, weights + k), codes_per_unit), d, weights + k);
   }
   return hn::GetLane(CodeScale(d, largest));
 }
@@ -166,7 +166,7 @@ HWY_INLINE void SoftmaxStep(const SpanWorkspace& workspace, size_t q, const Bloc
   float added;
   if (value_scales != nullptr) {
     added = WeighScores<true>(block, new_largest, value_scales, scores);
-    if constexpr (kHasDotProducts) workspace.code_scales[q] = DigitsOfWeights(block, scores);
+    if constexpr (kHasIntegerWeights) workspace.code_scales[q] = DigitsOfWeights(block, scores);
   } else {
     added = WeighScores<false>(block, new_largest, nullptr, scores);
   }

@@ -109,36 +109,37 @@ void AddValues(const ValueTile<T>& tile) {
   if (j < tile.head_dim) AddValueColumns<kQueries, 1, true>(tile, j);
 }
 
-// The digits of the weights of four positions for one query.
+// The digits of the weights of a group of positions for one query.
 class QueryDigits {
  public:
   using DI32 = hn::ScalableTag<int32_t>;
-  using DI8 = hn::Repartition<int8_t, DI32>;
   using VI32 = hn::VFromD<DI32>;
-  using VI8 = hn::VFromD<DI8>;
+  using VValues = hn::VFromD<DValues>;
 
 #if CRIA_OPS_IS_ARM_DOT_TARGET
   HWY_INLINE explicit QueryDigits(const float* digits)
       : digits_(vreinterpret_s8_f32(vld1_f32(digits))) {}
   template <size_t kDigit>
-  HWY_INLINE VI32 Add(VI8 values, VI32 sum) const {
+  HWY_INLINE VI32 Add(VValues values, VI32 sum) const {
     return VI32(vdotq_lane_s32(sum.raw, values.raw, digits_, kDigit));
   }
 
  private:
   int8x8_t digits_;
 #else
-  HWY_INLINE explicit QueryDigits(const float* digits)
-      : digits_{hn::BitCast(DU8(), hn::Set(hn::ScalableTag<float>(), digits[0])),
-                hn::BitCast(DU8(), hn::Set(hn::ScalableTag<float>(), digits[1]))} {}
+  HWY_INLINE explicit QueryDigits(const float* digits) {
+#pragma GCC unroll 2
+    for (size_t i = 0; i < kDigits; ++i) {
+      digits_[i] = hn::BitCast(DDigits(), hn::Set(hn::ScalableTag<float>(), digits[i]));
+    }
+  }
   template <size_t kDigit>
-  HWY_INLINE VI32 Add(VI8 values, VI32 sum) const {
-    return DotQuads(DI32(), digits_[kDigit], values, sum);
+  HWY_INLINE VI32 Add(VValues values, VI32 sum) const {
+    return AddProducts(DI32(), digits_[kDigit], values, sum);
   }
 
  private:
-  using DU8 = hn::Repartition<uint8_t, DI32>;
-  hn::VFromD<DU8> digits_[kDigits];
+  hn::VFromD<DDigits> digits_[kDigits];
 #endif
 };
 
@@ -153,7 +154,7 @@ HWY_INLINE void AddInt8ValueColumns(const ValueTile<int8_t>& tile, size_t j) {
   const hn::CappedTag<int8_t, hn::MaxLanes(di8) * kParts / 4> di8_row;
   using V = hn::VFromD<decltype(d)>;
   using VI32 = hn::VFromD<decltype(di32)>;
-  using VI8 = hn::VFromD<decltype(di8)>;
+  using VValues = QueryDigits::VValues;
   constexpr size_t kLanes = hn::MaxLanes(d);
   const size_t head_dim = tile.head_dim;
   const int8_t* HWY_RESTRICT values = tile.values + j;
@@ -161,31 +162,41 @@ HWY_INLINE void AddInt8ValueColumns(const ValueTile<int8_t>& tile, size_t j) {
   VI32 sums[kQueries][kDigits][kParts];
 #pragma GCC unroll 6
   for (size_t q = 0; q < kQueries; ++q) {
+#pragma GCC unroll 2
+    for (size_t digit = 0; digit < kDigits; ++digit) {
 #pragma GCC unroll 4
-    for (size_t i = 0; i < kParts; ++i) sums[q][0][i] = sums[q][1][i] = hn::Zero(di32);
+      for (size_t i = 0; i < kParts; ++i) sums[q][digit][i] = hn::Zero(di32);
+    }
   }
   const bool is_first_pass = tile.IsFirstPass(j);
-  for (size_t k = tile.block.begin / kQuad * kQuad; k < tile.block.end; k += kQuad) {
-    if (is_first_pass) PrefetchRows(tile.next_keys, k, kQuad, head_dim);
-    VI8 rows[kQuad], parts[kParts];
+  for (size_t k = tile.block.begin / kGroup * kGroup; k < tile.block.end; k += kGroup) {
+    if (is_first_pass) PrefetchRows(tile.next_keys, k, kGroup, head_dim);
+    using VRow = std::conditional_t<kHasPairProducts, hn::VFromD<decltype(di8_row)>,
+                                    hn::VFromD<decltype(di8)>>;
+    VRow rows[kGroup];
+    VValues parts[kParts];
 #pragma GCC unroll 4
-    for (size_t i = 0; i < kQuad; ++i) {
+    for (size_t i = 0; i < kGroup; ++i) {
       const int8_t* p = values + (k + i) * head_dim;
-      if constexpr (kIsRest) {
-        rows[i] = hn::ResizeBitCast(di8, hn::LoadN(di8_row, p, head_dim - j));
+      const auto row = kIsRest ? hn::LoadN(di8_row, p, head_dim - j) : hn::LoadU(di8_row, p);
+      if constexpr (kHasPairProducts) {
+        rows[i] = row;
+      } else if constexpr (kIsRest) {
+        rows[i] = hn::ResizeBitCast(di8, row);
       } else {
-        rows[i] = hn::ZeroExtendResizeBitCast(di8, di8_row, hn::LoadU(di8_row, p));
+        rows[i] = hn::ZeroExtendResizeBitCast(di8, di8_row, row);
       }
     }
-    InterleaveRows<kParts>(di8, rows, parts);
+    InterleaveRows(di8, rows, parts);
 #pragma GCC unroll 6
     for (size_t q = 0; q < kQueries; ++q) {
       const QueryDigits digits(weights + q * kBlockTokens + k);
+      ForEachConstant<kDigits>([&]<size_t kDigit>() CRIA_OPS_INLINE_LAMBDA {
 #pragma GCC unroll 4
-      for (size_t i = 0; i < kParts; ++i) {
-        sums[q][0][i] = digits.Add<0>(parts[i], sums[q][0][i]);
-        sums[q][1][i] = digits.Add<1>(parts[i], sums[q][1][i]);
-      }
+        for (size_t i = 0; i < kParts; ++i) {
+          sums[q][kDigit][i] = digits.Add<kDigit>(parts[i], sums[q][kDigit][i]);
+        }
+      });
     }
   }
 #pragma GCC unroll 6
@@ -197,10 +208,11 @@ HWY_INLINE void AddInt8ValueColumns(const ValueTile<int8_t>& tile, size_t j) {
     V added[kParts];
 #pragma GCC unroll 4
     for (size_t i = 0; i < kParts; ++i) {
-      const VI32 sum = hn::Add(hn::ShiftLeft<8>(sums[q][0][i]), sums[q][1][i]);
+      VI32 sum = sums[q][0][i];
+      if constexpr (kDigits == 2) sum = hn::Add(hn::ShiftLeft<8>(sum), sums[q][1][i]);
       added[i] = hn::ConvertTo(d, sum);
     }
-    TransposeBlocks(d, added);
+    if constexpr (!kHasPairProducts) TransposeBlocks(d, added);
 #pragma GCC unroll 4
     for (size_t i = 0; i < kParts; ++i) {
       if (kIsRest && j + i * kLanes >= head_dim) break;
@@ -210,10 +222,10 @@ HWY_INLINE void AddInt8ValueColumns(const ValueTile<int8_t>& tile, size_t j) {
   }
 }
 
-// For more queries, registers hold half as many dimensions.
+// For more queries, registers hold half as many dimensions; pairs of positions are half as many.
 template <size_t kQueries>
 void AddInt8Values(const ValueTile<int8_t>& tile) {
-  constexpr size_t kParts = kQueries <= 3 ? 4 : 2;
+  constexpr size_t kParts = kQueries <= 3 && !kHasPairProducts ? 4 : 2;
   constexpr size_t kStep = hn::MaxLanes(hn::ScalableTag<float>()) * kParts;
   size_t j = 0;
   for (; j + kStep <= tile.head_dim; j += kStep) {
@@ -228,10 +240,11 @@ inline void AddValueBlock(const SpanWorkspace& workspace, const HeadQueries& que
                           float* partials) {
   const size_t head_dim = queries.head_dim;
   WithAttendedElement(cache.type, [&]<typename T>() HWY_ATTR {
-    // With several blocks of 128 bits, there are no vectors of half as many dimensions.
-    constexpr bool kIsInteger = kHasDotProducts && std::is_same_v<T, int8_t>;
-    constexpr size_t kMaxQueries =
-        kIsInteger && hn::MaxLanes(hn::ScalableTag<float>()) > 4 ? 3 : kValueQueries;
+    constexpr bool kIsInteger = kHasIntegerWeights && std::is_same_v<T, int8_t>;
+    // With several blocks of 128 bits, dot products have no vectors of half as many dimensions.
+    constexpr bool kHasOnlyWholeVectors =
+        kHasDotProducts && hn::MaxLanes(hn::ScalableTag<float>()) > 4;
+    constexpr size_t kMaxQueries = kIsInteger && kHasOnlyWholeVectors ? 3 : kValueQueries;
     ForEachQueryTile<kMaxQueries>(queries.num_queries(), [&]<size_t kQueries>(size_t q) HWY_ATTR {
       const ValueTile<T> tile = {
           .workspace = workspace,

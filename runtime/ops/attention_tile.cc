@@ -234,7 +234,7 @@ HWY_INLINE void ScaleWeights(const TileWorkspace& workspace, const float* value_
 }
 
 // Computes the weights of one block; for int8, they include the values' scales, and are digits
-// where there are dot products.
+// where there are products of integers.
 void WeighBlock(const TileWorkspace& workspace, const HeadQueries& queries, const HeadCache& cache,
                 const Block& block) {
   const hn::ScalableTag<float> d;
@@ -266,7 +266,7 @@ void WeighBlock(const TileWorkspace& workspace, const HeadQueries& queries, cons
   }
   if (IsInt8(cache.type)) {
     const float* value_scales = cache.value_scales + block.page_row;
-    if constexpr (kHasDotProducts) {
+    if constexpr (kHasIntegerWeights) {
       WeightsToDigits(workspace, value_scales, block);
     } else {
       ScaleWeights(workspace, value_scales, block);
@@ -286,11 +286,11 @@ void AddFloatValues(const TileWorkspace& workspace, const HeadCache& cache, cons
 void AddValueBlock(const TileWorkspace& workspace, const HeadCache& cache, const Block& block,
                    size_t head_dim, bool is_first) {
   WithAttendedElement(cache.type, [&]<typename T>() HWY_ATTR {
-    if constexpr (kHasDotProducts && std::is_same_v<T, int8_t>) {
+    if constexpr (kHasIntegerWeights && std::is_same_v<T, int8_t>) {
       const T* page = static_cast<const T*>(cache.values) + block.page_row * head_dim;
-      const T* quads = InterleaveValues(workspace, page, block, head_dim);
+      const std::byte* groups = InterleaveValues(workspace, page, block, head_dim);
       ForEachPanel(workspace.num_lanes, [&]<size_t kVectors>(size_t lane) HWY_ATTR {
-        AddInt8ValuesPanel<kVectors>(workspace, lane, head_dim, quads, block, is_first);
+        AddInt8ValuesPanel<kVectors>(workspace, lane, head_dim, groups, block, is_first);
       });
     } else {
       AddFloatValues(workspace, cache, block, head_dim, is_first);

@@ -13,6 +13,7 @@
 
 #include "hwy/highway.h"
 #include "ops/dot_product_targets.h"
+#include "ops/keep_order-inl.h"
 #include "ops/kv_elements-inl.h"
 #include "ops/vector_math-inl.h"
 
@@ -83,7 +84,9 @@ HWY_INLINE VI32 DotQuads(DI32 di32, VBiased biased, VI8 bytes, VI32 sum) {
   const auto magnitudes = hn::BitCast(du8, hn::Abs(biased));
   const auto others = hn::IfNegativeThenNegOrUndefIfZero(biased, bytes);
   const auto pairs = hn::SatWidenMulPairwiseAdd(di16, magnitudes, others);
-  return hn::Add(sum, hn::WidenMulPairwiseAdd(di32, pairs, hn::Set(di16, int16_t{1})));
+  sum = hn::Add(sum, hn::WidenMulPairwiseAdd(di32, pairs, hn::Set(di16, int16_t{1})));
+  KeepOrder(sum);
+  return sum;
 #else
   return hn::SumOfMulQuadAccumulate(di32, biased, bytes, sum);
 #endif

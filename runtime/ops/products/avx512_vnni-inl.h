@@ -13,6 +13,7 @@
 
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
+#include "ops/keep_order-inl.h"
 #include "ops/products/multiply_rows.h"
 #include "ops/products/tile_kernel.h"
 
@@ -80,8 +81,8 @@ HWY_INLINE void AddDots(hn::Vec<U8> weights, const int8_t* values, size_t stride
     std::memcpy(&four, values + r * stride, sizeof four);
     const auto row = hn::BitCast(I8(), hn::Set(I32(), four));
     sums[r] = hn::SumOfMulQuadAccumulate(I32(), weights, row, sums[r]);
-    // Keeps each sum in one register, which GCC would move to another one and back.
-    asm("" : "+v"(sums[r].raw));
+    // GCC would move the sum to another register and back.
+    KeepOrder(sums[r]);
   }
 }
 

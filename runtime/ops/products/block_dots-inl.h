@@ -14,6 +14,7 @@
 
 #include "hwy/highway.h"
 #include "ops/dot_products-inl.h"
+#include "ops/keep_order-inl.h"
 #include "weights/block_tiles.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -98,19 +99,6 @@ struct UnpackedCodes {
     return hn::LoadU(BlockU8(), step + kLine * BlockTiles::kLineBytes);
   }
 };
-
-// There are enough registers for sums only in the order of additions that is written here; without
-// this, GCC chooses another.
-template <class V>
-HWY_INLINE void KeepOrder(V& sum) {
-#if HWY_ARCH_X86
-  asm("" : "+v"(sum.raw));
-#elif HWY_ARCH_ARM
-  asm("" : "+w"(sum.raw));
-#else
-  (void)sum;
-#endif
-}
 
 // Four activations, repeated for each output.
 HWY_INLINE hn::Vec<BlockI8> FourActivations(const int8_t* values) {

@@ -16,6 +16,7 @@
 
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
+#include "ops/keep_order-inl.h"
 #include "ops/products/avx2_tile-inl.h"
 #include "ops/products/multiply_rows.h"
 #include "ops/products/tile_kernel.h"
@@ -121,9 +122,7 @@ struct Qb4wTile {
   static HWY_INLINE void AddFour(const int8_t* values, hn::Vec<U8> weights, Sum& dots) {
     const auto four = Four(values);
     dots = kIsFirst ? Products::First(four, weights) : Products::Add(four, weights, dots);
-    // There are enough registers only with this order of additions; without it, GCC chooses
-    // another.
-    asm("" : "+x"(dots.raw));
+    KeepOrder(dots);
   }
 
   // The dot products of half a tile's block of inputs with a row's, in two lanes for each output.
@@ -286,8 +285,9 @@ struct Qb4wTile {
     const int32_t* HWY_RESTRICT offsets = product.Offsets(first_row) + input / kActivationBlock;
     auto* HWY_RESTRICT sums = unpacked.sums + first_row;
     // With its part of the block's scales.
-    const size_t next_step_bytes =
-        kStepBytes + kStepBytes * product.tiles.outputs * sizeof(uint16_t) / product.tiles.scales_offset();
+    const size_t next_step_bytes = kStepBytes + kStepBytes * product.tiles.outputs *
+                                                    sizeof(uint16_t) /
+                                                    product.tiles.scales_offset();
     for (size_t i = 0; i < num_steps; ++i, values += kStepInputs) {
       if (first_row == 0) {
         HWY_UNROLL(2)

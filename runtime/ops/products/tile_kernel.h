@@ -18,8 +18,9 @@ struct QuantizedMatrix {
   size_t num_rows = 0;
 };
 
-// The product of some rows and one tile of weights, or consecutive ones where a kernel multiplies by
-// several. Result o of row r is output[r * output_stride + o], for the first `num_outputs` outputs.
+// The product of some rows and one tile of weights, or consecutive ones where a kernel multiplies
+// by several. Result o of row r is output[r * output_stride + o], for the first `num_outputs`
+// outputs.
 struct TileProduct {
   const PackedTiles& tiles;
   const std::byte* tile;
@@ -58,8 +59,8 @@ struct TileKernel {
   size_t group_inputs;
   size_t max_rows;  // In one call; more rows are split into groups.
   void (*multiply)(const TileProduct& product);
-  // Does the same, but unpacks the weights once for up to kMaxManyRows rows, and of up to many_tiles
-  // tiles: faster for min_many_rows or more. Null if there is no such kernel.
+  // Does the same, but unpacks the weights once for up to kMaxManyRows rows, and of up to
+  // many_tiles tiles: faster for min_many_rows or more. Null if there is no such kernel.
   void (*multiply_many)(const TileProduct& product) = nullptr;
   size_t min_many_rows = 0;
   size_t many_tiles = 1;
