@@ -86,8 +86,9 @@ TEST_F(BadRequests, HalfOnesEndWithTheirConnection) {
 
 TEST_F(BadRequests, ResetConnectionsAreForgotten) {
   StartServer();
-  for (const std::string& bytes : {std::string(), std::string("GET /"), Post("/echo", "body"),
-                                   Get("/wait"), Post("/wait", std::string(100, 'x')).substr(0, 80)}) {
+  for (const std::string& bytes :
+       {std::string(), std::string("GET /"), Post("/echo", "body"), Get("/wait"),
+        Post("/wait", std::string(100, 'x')).substr(0, 80)}) {
     RawClient client = Connect();
     client.Send(bytes);
     client.Reset();
