@@ -37,6 +37,13 @@ class Projection {
   void MakeReady(const float* input, const xnn::QuantizedRows& quantized, size_t row) const {
     pieces_.front().linear->Quantize(input, quantized, row);
   }
+  // Whether parts of a row may be prepared at once, by MakePartReady.
+  bool takes_parts() const { return input_form() != xnn::InputForm::kRows; }
+  // Prepares the inputs from `begin` to `end` of a row, as xnn::Linear::QuantizePart does.
+  void MakePartReady(const float* input, size_t begin, size_t end,
+                     const xnn::QuantizedRows& quantized, size_t row) const {
+    pieces_.front().linear->QuantizePart(input, begin, end, quantized, row);
+  }
   // Multiplies the first `rows` rows of the input, which are ready.
   Status Run(size_t rows, OperatorKind kind, const Workers& workers) const;
   // As Run, but the outputs that are not in `stored` are computed only for `kept` of the rows, in

@@ -46,4 +46,9 @@ int32_t BlockOffset(int32_t sum);
 // is NaN, so that the results are NaN, too. `output` must be aligned to 4 bytes.
 void QuantizeBlocks(const float* row, size_t size, size_t padded_size, int8_t* output);
 
+// Does that for the blocks from `begin_block` up to, but without, `end_block`. Threads may quantize
+// different blocks of a row at once.
+void QuantizeBlocks(const float* row, size_t size, size_t padded_size, size_t begin_block,
+                    size_t end_block, int8_t* output);
+
 }  // namespace cria::ops

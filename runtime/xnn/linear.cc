@@ -235,6 +235,16 @@ void Linear::Quantize(const float* input, const QuantizedRows& rows, size_t row)
   }
 }
 
+void Linear::QuantizePart(const float* input, size_t begin, size_t end, const QuantizedRows& rows,
+                          size_t row) const {
+  if (input_form() != InputForm::kBlocks) return;
+  const size_t size = layout_.input_channels;
+  const size_t padded_size = layout_.padded_input_channels;
+  ops::QuantizeBlocks(input, size, padded_size, begin / ops::kActivationBlock,
+                      ops::QuantizedBlocks::Blocks(end == size ? padded_size : end),
+                      rows.values + row * buffers_.quantized_stride);
+}
+
 Status Linear::Run(std::span<const std::byte> packed, size_t rows, const ThreadPool& pool) {
   const ops::RowGroup all = {.packed = packed.data(), .first_row = 0, .num_rows = rows};
   return rows == 0 ? Status() : RunGroups(std::span(&all, 1), pool);

@@ -69,6 +69,27 @@ TEST(QuantizedBlocksTest, QuantizesEachBlockOverItsOwnRange) {
   }
 }
 
+TEST(QuantizedBlocksTest, PartsAreThoseOfTheWhole) {
+  std::mt19937 random(1);
+  std::normal_distribution<float> normal;
+  for (const size_t size : {64, 100, 700}) {
+    SCOPED_TRACE(size);
+    std::vector<float> row(size);
+    for (float& value : row) value = normal(random);
+    const size_t padded_size = size + 40;
+    const Stored whole(row, padded_size);
+    const size_t num_blocks = QuantizedBlocks::Blocks(padded_size);
+    for (const size_t part : {size_t{1}, size_t{3}, size_t{16}}) {
+      std::vector<int8_t> bytes(whole.bytes.size(), int8_t{77});
+      for (size_t begin = 0; begin < num_blocks; begin += part) {
+        QuantizeBlocks(row.data(), size, padded_size, begin, std::min(num_blocks, begin + part),
+                       bytes.data());
+      }
+      EXPECT_EQ(bytes, whole.bytes) << "parts of " << part;
+    }
+  }
+}
+
 TEST(QuantizedBlocksTest, ZerosAreZeros) {
   ExpectQuantizedAsDefined(std::vector<float>(70), 70);
   std::vector<float> row(64);
