@@ -284,7 +284,7 @@ Status Linear::RunStored(std::span<const std::byte> packed, size_t rows, const O
   for (size_t i = 0; i < kept.size();) {
     const size_t first_row = kept[i];
     size_t num_rows = 1;
-    while (++i < kept.size() && kept[i] == first_row + num_rows) ++num_rows;
+    for (++i; i < kept.size() && kept[i] == first_row + num_rows; ++i) ++num_rows;
     run(first_row, num_rows, {0, by_all.begin});
     run(first_row, num_rows, {by_all.end, layout_.output_channels});
   }
