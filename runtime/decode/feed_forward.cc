@@ -4,18 +4,10 @@
 
 #include "decode/layer_steps.h"
 #include "ops/geglu.h"
-#include "ops/quantized_blocks.h"
 #include "ops/swiglu.h"
 #include "ops/vector.h"
 
 namespace cria {
-namespace {
-
-// Activations that one thread computes at once: a single row is shared between threads, because
-// with four of them, they would otherwise wait for one in about 4% of a token's time.
-constexpr size_t kPartWidth = 16 * ops::kActivationBlock;
-
-}  // namespace
 
 GatedAct GatedActOf(HiddenAct act) {
   switch (act) {
@@ -91,28 +83,18 @@ Status DenseFeedForward::RunProducts(size_t rows) {
 
 void DenseFeedForward::Activate(size_t rows) const {
   const size_t width = intermediate_size_;
-  const size_t part_width = down_proj_.takes_parts() ? std::min(width, kPartWidth) : width;
-  const size_t num_parts = DivideRoundingUp(width, part_width);
-  workers_.ForEachRow(rows * num_parts, 2 * part_width, [&](size_t index) {
-    const size_t row = index / num_parts;
-    const size_t begin = index % num_parts * part_width;
-    const size_t end = std::min(width, begin + part_width);
-    // The result overwrites the gate, from where the down projection reads it.
-    float* const input = gate_up_ + row * 2 * width;
-    float* const gate = input + begin;
-    float* const up = gate + width;
-    if (gate_up_bias_ != nullptr) {
-      ops::Add(gate_up_bias_ + begin, end - begin, gate);
-      ops::Add(gate_up_bias_ + width + begin, end - begin, up);
-    }
-    gated_act_(gate, up, end - begin, gate);
-    if (num_parts == 1) {
-      hidden_.MakeReady(down_proj_, input, row);
-    } else {
-      down_proj_.MakePartReady(input, begin, end, hidden_.quantized(), row);
-    }
-  });
-  workers_.Count(OperatorKind::kActivation);
+  MakeInputs(down_proj_, gate_up_, rows, width, 2 * width,
+             [&](size_t row, size_t begin, size_t end) {
+               // The result overwrites the gate, from where the down projection reads it.
+               float* const gate = gate_up_ + row * 2 * width + begin;
+               float* const up = gate + width;
+               const size_t size = end - begin;
+               if (gate_up_bias_ != nullptr) {
+                 ops::Add(gate_up_bias_ + begin, size, gate);
+                 ops::Add(gate_up_bias_ + width + begin, size, up);
+               }
+               gated_act_(gate, up, size, gate);
+             });
 }
 
 }  // namespace cria

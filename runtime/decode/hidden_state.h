@@ -47,6 +47,11 @@ class HiddenState {
   void MakeReady(const Projection& next, const float* input, size_t row) const {
     next.MakeReady(input, quantized_, row);
   }
+  // Prepares its inputs from `begin` up to, but without, `end`, as Projection::MakePartReady does.
+  void MakePartReady(const Projection& next, const float* input, size_t begin, size_t end,
+                     size_t row) const {
+    next.MakePartReady(input, begin, end, quantized_, row);
+  }
   // Multiplies the first `rows` rows by the Hadamard matrix of ops/hadamard.h.
   void Rotate(size_t rows) const;
   // Writes the first `rows` rows, normalized with weights of 1, to block_input().

@@ -37,8 +37,6 @@ class Projection {
   void MakeReady(const float* input, const xnn::QuantizedRows& quantized, size_t row) const {
     pieces_.front().linear->Quantize(input, quantized, row);
   }
-  // Whether parts of a row may be prepared at once, by MakePartReady.
-  bool takes_parts() const { return input_form() != xnn::InputForm::kRows; }
   // Prepares the inputs from `begin` to `end` of a row, as xnn::Linear::QuantizePart does.
   void MakePartReady(const float* input, size_t begin, size_t end,
                      const xnn::QuantizedRows& quantized, size_t row) const {

@@ -46,18 +46,17 @@ Status UngatedFeedForward::RunProducts(size_t rows) {
 
 void UngatedFeedForward::Activate(size_t rows) const {
   const size_t width = config_.intermediate_size;
-  workers_.ForEachRow(rows, width, [&](size_t row) {
-    float* const inner = inner_ + row * width;
-    if (up_bias_ != nullptr) ops::Add(up_bias_, width, inner);
+  MakeInputs(down_proj_, inner_, rows, width, width, [&](size_t row, size_t begin, size_t end) {
+    float* const inner = inner_ + row * width + begin;
+    const size_t size = end - begin;
+    if (up_bias_ != nullptr) ops::Add(up_bias_ + begin, size, inner);
     if (config_.hidden_act == HiddenAct::kXielu) {
       const float* const numbers = config_.xielu.data() + layer_ * kXieluNumbers;
-      ops::Xielu(inner, {numbers[0], numbers[1], numbers[2], numbers[3]}, width, inner);
+      ops::Xielu(inner, {numbers[0], numbers[1], numbers[2], numbers[3]}, size, inner);
     } else {
-      ops::SquaredRelu(inner, width, inner);
+      ops::SquaredRelu(inner, size, inner);
     }
-    hidden_.MakeReady(down_proj_, inner, row);
   });
-  workers_.Count(OperatorKind::kActivation);
 }
 
 }  // namespace cria

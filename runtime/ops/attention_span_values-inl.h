@@ -171,23 +171,14 @@ HWY_INLINE void AddInt8ValueColumns(const ValueTile<int8_t>& tile, size_t j) {
   const bool is_first_pass = tile.IsFirstPass(j);
   for (size_t k = tile.block.begin / kGroup * kGroup; k < tile.block.end; k += kGroup) {
     if (is_first_pass) PrefetchRows(tile.next_keys, k, kGroup, head_dim);
-    using VRow = std::conditional_t<kHasPairProducts, hn::VFromD<decltype(di8_row)>,
-                                    hn::VFromD<decltype(di8)>>;
-    VRow rows[kGroup];
+    hn::VFromD<decltype(di8_row)> rows[kGroup];
     VValues parts[kParts];
 #pragma GCC unroll 4
     for (size_t i = 0; i < kGroup; ++i) {
       const int8_t* p = values + (k + i) * head_dim;
-      const auto row = kIsRest ? hn::LoadN(di8_row, p, head_dim - j) : hn::LoadU(di8_row, p);
-      if constexpr (kHasPairProducts) {
-        rows[i] = row;
-      } else if constexpr (kIsRest) {
-        rows[i] = hn::ResizeBitCast(di8, row);
-      } else {
-        rows[i] = hn::ZeroExtendResizeBitCast(di8, di8_row, row);
-      }
+      rows[i] = kIsRest ? hn::LoadN(di8_row, p, head_dim - j) : hn::LoadU(di8_row, p);
     }
-    InterleaveRows(di8, rows, parts);
+    InterleaveRows(di8_row, rows, parts);
 #pragma GCC unroll 6
     for (size_t q = 0; q < kQueries; ++q) {
       const QueryDigits digits(weights + q * kBlockTokens + k);

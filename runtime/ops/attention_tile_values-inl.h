@@ -136,7 +136,7 @@ HWY_INLINE void InterleaveGroup(const int8_t* HWY_RESTRICT rows, size_t head_dim
       const int8_t* p = rows + i * head_dim + j;
       row[i] = is_rest ? hn::LoadN(di8_row, p, head_dim - j) : hn::LoadU(di8_row, p);
     }
-    InterleaveRows(di8, row, parts);
+    InterleaveRows(di8_row, row, parts);
 #pragma GCC unroll 4
     for (size_t i = 0; i < kParts; ++i) ordered[i] = hn::BitCast(d, parts[i]);
     if constexpr (!kHasPairProducts) TransposeBlocks(d, ordered);

@@ -170,18 +170,18 @@ HWY_INLINE void StoreNumbers(const BlockGroup& group, size_t count, size_t first
   }
 }
 
-void QuantizeBlocks(const float* row, size_t size, size_t padded_size, size_t begin_block,
-                    size_t end_block, int8_t* output) {
+void QuantizeBlocks(const float* row, size_t size, size_t padded_size, BlockRange blocks,
+                    int8_t* output) {
   const size_t num_blocks = QuantizedBlocks::Blocks(padded_size);
   auto* const scales = reinterpret_cast<float*>(output + num_blocks * kActivationBlock);
   auto* const offsets = reinterpret_cast<int32_t*>(scales + num_blocks);
   auto* const sums = reinterpret_cast<float*>(offsets + num_blocks);
   const BlockNumbers numbers = {scales, offsets, sums, sums + num_blocks};
-  for (size_t first = begin_block; first < end_block;) {
+  for (size_t first = blocks.begin; first < blocks.end;) {
     const size_t begin = first * kActivationBlock;
     const size_t whole = size > begin ? (size - begin) / kActivationBlock : 0;
     BlockGroup group;
-    size_t count = std::min({kTogether, end_block - first, whole});
+    size_t count = std::min({kTogether, blocks.end - first, whole});
     if (count > 0) {
       QuantizeGroup(row + begin, count, output + begin, group);
     } else {
@@ -207,13 +207,9 @@ HWY_EXPORT(QuantizeBlocks);
 
 int32_t BlockOffset(int32_t sum) { return HWY_DYNAMIC_DISPATCH(BlockOffset)(sum); }
 
-void QuantizeBlocks(const float* row, size_t size, size_t padded_size, int8_t* output) {
-  QuantizeBlocks(row, size, padded_size, 0, QuantizedBlocks::Blocks(padded_size), output);
-}
-
-void QuantizeBlocks(const float* row, size_t size, size_t padded_size, size_t begin_block,
-                    size_t end_block, int8_t* output) {
-  HWY_DYNAMIC_DISPATCH(QuantizeBlocks)(row, size, padded_size, begin_block, end_block, output);
+void QuantizeBlocks(const float* row, size_t size, size_t padded_size, BlockRange blocks,
+                    int8_t* output) {
+  HWY_DYNAMIC_DISPATCH(QuantizeBlocks)(row, size, padded_size, blocks, output);
 }
 
 }  // namespace cria::ops

@@ -40,15 +40,18 @@ struct QuantizedBlocks {
 // block whose int8 have the sum `sum`: -128 * sum; for AVX2, -8 * sum.
 int32_t BlockOffset(int32_t sum);
 
-// Quantizes a row of `size` floats, as if 0 followed up to `padded_size`, to QuantizedBlocks of
-// padded_size: each block's largest magnitude becomes 127 steps, and each value is rounded to the
-// nearest step (the scheme of GGML's Q8_0). If a value of a block is not finite, the block's scale
-// is NaN, so that the results are NaN, too. `output` must be aligned to 4 bytes.
-void QuantizeBlocks(const float* row, size_t size, size_t padded_size, int8_t* output);
+// Consecutive blocks of a row: from `begin` up to, but without, `end`.
+struct BlockRange {
+  size_t begin = 0;
+  size_t end = 0;
+};
 
-// Does that for the blocks from `begin_block` up to, but without, `end_block`. Threads may quantize
-// different blocks of a row at once.
-void QuantizeBlocks(const float* row, size_t size, size_t padded_size, size_t begin_block,
-                    size_t end_block, int8_t* output);
+// Quantizes `blocks` of a row of `size` floats, as if 0 followed up to `padded_size`, to
+// QuantizedBlocks of padded_size: each block's largest magnitude becomes 127 steps, and each value
+// is rounded to the nearest step (the scheme of GGML's Q8_0). If a value of a block is not finite,
+// the block's scale is NaN, so that the results are NaN, too. `output`, where the whole row begins,
+// must be aligned to 4 bytes. Threads may quantize different blocks of a row at once.
+void QuantizeBlocks(const float* row, size_t size, size_t padded_size, BlockRange blocks,
+                    int8_t* output);
 
 }  // namespace cria::ops

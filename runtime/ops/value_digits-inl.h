@@ -124,15 +124,35 @@ HWY_INLINE void DigitsOfLanes(D d, V (&weights)[kGroup], V codes_per_unit) {
   }
 }
 
-// The int8 rows of two positions, each half a vector, as 16-bit numbers: each 32-bit lane has one
-// dimension of both.
-template <class DI8, class DHalf = hn::Half<DI8>, class VHalf = hn::VFromD<DHalf>>
-HWY_INLINE void InterleaveRows(DI8, const VHalf (&rows)[2],
-                               hn::VFromD<hn::RepartitionToWide<DI8>> (&parts)[2]) {
-  const DHalf half;
-  const hn::RepartitionToWide<DI8> di16;
-  parts[0] = hn::PromoteTo(di16, hn::InterleaveLower(half, rows[0], rows[1]));
-  parts[1] = hn::PromoteTo(di16, hn::InterleaveUpper(half, rows[0], rows[1]));
+// Rearranges the int8 rows of two positions, each half a vector: each 32-bit lane has one dimension
+// of both, as 16-bit numbers.
+template <class DRow, class VRow = hn::VFromD<DRow>>
+HWY_INLINE void InterleaveRows(DRow d_row, const VRow (&rows)[2], hn::VFromD<DValues> (&parts)[2]) {
+  parts[0] = hn::PromoteTo(DValues(), hn::InterleaveLower(d_row, rows[0], rows[1]));
+  parts[1] = hn::PromoteTo(DValues(), hn::InterleaveUpper(d_row, rows[0], rows[1]));
+}
+
+// Rearranges the int8 rows of four positions so that each 32-bit lane has one dimension of all of
+// them. With several 128-bit blocks, lane l of block b of part i has dimension 16 * b + 4 * i + l.
+// If there are only two parts, the rows have 8 dimensions.
+template <class DRow, size_t kParts, class VRow = hn::VFromD<DRow>>
+HWY_INLINE void InterleaveRows(DRow d_row, const VRow (&rows)[4],
+                               hn::VFromD<DValues> (&parts)[kParts]) {
+  const DValues di8;
+  const hn::Repartition<int16_t, DValues> di16;
+  hn::VFromD<DValues> whole[4];
+#pragma GCC unroll 4
+  for (size_t i = 0; i < 4; ++i) whole[i] = hn::ZeroExtendResizeBitCast(di8, d_row, rows[i]);
+  const auto pairs01 = hn::BitCast(di16, hn::InterleaveLower(di8, whole[0], whole[1]));
+  const auto pairs23 = hn::BitCast(di16, hn::InterleaveLower(di8, whole[2], whole[3]));
+  parts[0] = hn::BitCast(di8, hn::InterleaveLower(di16, pairs01, pairs23));
+  parts[1] = hn::BitCast(di8, hn::InterleaveUpper(di16, pairs01, pairs23));
+  if constexpr (kParts == 4) {
+    const auto upper01 = hn::BitCast(di16, hn::InterleaveUpper(di8, whole[0], whole[1]));
+    const auto upper23 = hn::BitCast(di16, hn::InterleaveUpper(di8, whole[2], whole[3]));
+    parts[2] = hn::BitCast(di8, hn::InterleaveLower(di16, upper01, upper23));
+    parts[3] = hn::BitCast(di8, hn::InterleaveUpper(di16, upper01, upper23));
+  }
 }
 
 // Adds to each 32-bit lane the products of a group's digits by its values.
@@ -144,24 +164,6 @@ HWY_INLINE VI32 AddProducts(DI32 di32, VDigits digits, VValues values, VI32 sum)
     return sum;
   } else {
     return DotQuads(di32, digits, values, sum);
-  }
-}
-
-// Rearranges the int8 rows of four positions so that each 32-bit lane has one dimension of all of
-// them. With several 128-bit blocks, lane l of block b of part i has dimension 16 * b + 4 * i + l.
-// If there are only two parts, the rows have 8 dimensions.
-template <class DI8, size_t kParts, class V = hn::VFromD<DI8>>
-HWY_INLINE void InterleaveRows(DI8 di8, const V (&rows)[4], V (&parts)[kParts]) {
-  const hn::Repartition<int16_t, DI8> di16;
-  const auto pairs01 = hn::BitCast(di16, hn::InterleaveLower(di8, rows[0], rows[1]));
-  const auto pairs23 = hn::BitCast(di16, hn::InterleaveLower(di8, rows[2], rows[3]));
-  parts[0] = hn::BitCast(di8, hn::InterleaveLower(di16, pairs01, pairs23));
-  parts[1] = hn::BitCast(di8, hn::InterleaveUpper(di16, pairs01, pairs23));
-  if constexpr (kParts == 4) {
-    const auto upper01 = hn::BitCast(di16, hn::InterleaveUpper(di8, rows[0], rows[1]));
-    const auto upper23 = hn::BitCast(di16, hn::InterleaveUpper(di8, rows[2], rows[3]));
-    parts[2] = hn::BitCast(di8, hn::InterleaveLower(di16, upper01, upper23));
-    parts[3] = hn::BitCast(di8, hn::InterleaveUpper(di16, upper01, upper23));
   }
 }
 

@@ -222,27 +222,27 @@ InputForm Linear::input_form() const {
 }
 
 void Linear::Quantize(const float* input, const QuantizedRows& rows, size_t row) const {
+  QuantizePart(input, 0, layout_.input_channels, rows, row);
+}
+
+void Linear::QuantizePart(const float* input, size_t begin, size_t end, const QuantizedRows& rows,
+                          size_t row) const {
+  const size_t size = layout_.input_channels;
+  const size_t padded_size = layout_.padded_input_channels;
   int8_t* const values = rows.values + row * buffers_.quantized_stride;
   switch (input_form()) {
     case InputForm::kF32:
       return;
     case InputForm::kRows:
-      rows.quantizations[row] = ops::QuantizeRow(input, layout_.input_channels, values);
+      rows.quantizations[row] = ops::QuantizeRow(input, size, values);
       return;
     case InputForm::kBlocks:
-      ops::QuantizeBlocks(input, layout_.input_channels, layout_.padded_input_channels, values);
+      ops::QuantizeBlocks(input, size, padded_size,
+                          {begin / ops::kActivationBlock,
+                           ops::QuantizedBlocks::Blocks(end == size ? padded_size : end)},
+                          values);
       return;
   }
-}
-
-void Linear::QuantizePart(const float* input, size_t begin, size_t end, const QuantizedRows& rows,
-                          size_t row) const {
-  if (input_form() != InputForm::kBlocks) return;
-  const size_t size = layout_.input_channels;
-  const size_t padded_size = layout_.padded_input_channels;
-  ops::QuantizeBlocks(input, size, padded_size, begin / ops::kActivationBlock,
-                      ops::QuantizedBlocks::Blocks(end == size ? padded_size : end),
-                      rows.values + row * buffers_.quantized_stride);
 }
 
 Status Linear::Run(std::span<const std::byte> packed, size_t rows, const ThreadPool& pool) {

@@ -79,9 +79,9 @@ class Linear {
   // Quantizes a row of input_channels floats to row `row` of `rows`, whose stride is that of the
   // buffers, in this layer's form. Does nothing if that is kF32.
   void Quantize(const float* input, const QuantizedRows& rows, size_t row) const;
-  // Does that for the inputs from `begin` up to, but without, `end`, which are multiples of
-  // ops::kActivationBlock or input_channels, so that threads may share a row. Not for
-  // InputForm::kRows, where the scale depends on all inputs.
+  // Does that for the inputs from `begin` up to, but without, `end`, so that threads may share a
+  // row. They are multiples of ops::kActivationBlock or input_channels, and in InputForm::kRows,
+  // where the scale depends on all inputs, the whole row.
   void QuantizePart(const float* input, size_t begin, size_t end, const QuantizedRows& rows,
                     size_t row) const;
 

@@ -227,7 +227,7 @@ void BM_QuantizeBlocks(benchmark::State& state) {
   const std::vector<float> row(size, 0.5f);
   std::vector<int8_t> output(QuantizedBlocks::Bytes(size));
   for ([[maybe_unused]] auto _ : state) {
-    QuantizeBlocks(row.data(), size, size, output.data());
+    QuantizeBlocks(row.data(), size, size, {0, QuantizedBlocks::Blocks(size)}, output.data());
     benchmark::ClobberMemory();
   }
   state.SetItemsProcessed(state.iterations() * state.range(0));

@@ -37,7 +37,7 @@ class Instructions(typing.NamedTuple):
 def read_tokens(build, names, options, core, depth):
     """Those of executed_code.TOKENS tokens behind a prompt of so many words."""
     order = []
-    _, _, mappings = executed_code.generate(build, names, options, core, order, "a" + " a" * (depth - 1))
+    _, _, mappings = executed_code.generate(build, names, options, core, order, depth)
     loop, tasks, task = (names.addresses(name, mappings) for name in (LOOP, TASKS, TASK))
     outside, loops, in_task = 0, [], False
     for address, instructions in order:
@@ -118,13 +118,15 @@ def main():
     build = device_build.DeviceBuild(arguments.build)
     build.emulator = ["taskset", "--cpu-list", "0", *build.emulator]
     names = executed_code.Names(build)
+    boards = arguments.speeds or [[1] * 4]
     for core in arguments.core or ["cortex-a72", "cortex-a76"]:
-        for speeds in arguments.speeds or [[1] * 4]:
-            options = ["-m", arguments.model, "-t", str(len(speeds)), *more]
+        for num_cores in sorted(set(map(len, boards))):
+            options = ["-m", arguments.model, "-t", str(num_cores), *more]
             tokens = read_tokens(build, names, options, core, arguments.depth)
             print(f"{core}: {len(tokens.loops) / executed_code.TOKENS:,.0f} loops of "
-                  f"{sum(map(len, tokens.loops)) / executed_code.TOKENS:,.0f} tasks a token", flush=True)
-            print(describe(tokens, speeds, arguments.wake), flush=True)
+                  f"{sum(map(len, tokens.loops)) / executed_code.TOKENS:,.0f} tasks a token")
+            for speeds in (board for board in boards if len(board) == num_cores):
+                print(describe(tokens, speeds, arguments.wake), flush=True)
 
 
 if __name__ == "__main__":

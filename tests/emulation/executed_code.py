@@ -90,12 +90,13 @@ def execute(build, names, command, core, first_step, num_steps, order=None):
     return counts, code, sorted(mappings)
 
 
-def generate(build, names, options, core, order=None, prompt="a"):
-    """What `execute` returns, for TOKENS tokens that `cria run` generates behind the prompt: each from one call of the
-    decoder to the next, so with the choice and the printing of the token."""
+def generate(build, names, options, core, order=None, depth=1):
+    """What `execute` returns, for TOKENS tokens that `cria run` generates behind a prompt of `depth` words: each from
+    one call of the decoder to the next, so with the choice and the printing of the token."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [str(build.program), "run", *options, "-p", prompt, "--temp", "0", "--ignore-eos", "--pack-cache", folder,
-                   "-n"]
+        # The whole prompt, with the token before it that some models have, is read by one call.
+        command = [str(build.program), "run", *options, "-p", "a" + " a" * (depth - 1), "-b", str(depth + 1), "--temp", "0",
+                   "--ignore-eos", "--pack-cache", folder, "-n"]
         # With packed weights, the log is shorter.
         xnnpack_kernels.run([*build.emulator, *command, "1"], QEMU_CPU=core)
         return execute(build, names, [*command, str(FIRST_STEP + TOKENS)], core, FIRST_STEP, TOKENS, order)

@@ -115,7 +115,7 @@ std::vector<Case> Cases() {
 }
 
 // On x86-64, and on Arm with dot products, the weights of int8 values are integers
-// (ops/value_digits-inl.h). The largest errors of these cases are below 4e-4 on Arm, 2e-4 with
+// (ops/value_digits-inl.h). The largest errors of these cases are below 4e-4 on Arm, 3e-4 with
 // pairs of 16 bits and 1.2e-4 with AVX-512 VNNI, where values deviate by 1; without the lower
 // digits, they would be above 1e-2.
 double Tolerance(KvType type) {

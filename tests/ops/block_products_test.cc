@@ -34,7 +34,8 @@ class Activations {
     std::vector<float> row(inputs);
     for (size_t r = 0; r < rows; ++r) {
       for (float& value : row) value = is_extreme ? (r % 2 == 0 ? 1.0f : -1.0f) : normal(random);
-      QuantizeBlocks(row.data(), inputs, inputs, bytes_.data() + r * stride_);
+      QuantizeBlocks(row.data(), inputs, inputs, {0, QuantizedBlocks::Blocks(inputs)},
+                     bytes_.data() + r * stride_);
     }
   }
 

@@ -17,7 +17,8 @@ namespace {
 struct Stored {
   Stored(const std::vector<float>& row, size_t padded_size)
       : size(padded_size), bytes(QuantizedBlocks::Bytes(padded_size) + 4, int8_t{77}) {
-    QuantizeBlocks(row.data(), row.size(), padded_size, bytes.data());
+    QuantizeBlocks(row.data(), row.size(), padded_size, {0, QuantizedBlocks::Blocks(padded_size)},
+                   bytes.data());
   }
   explicit Stored(const std::vector<float>& row) : Stored(row, row.size()) {}
 
@@ -82,7 +83,7 @@ TEST(QuantizedBlocksTest, PartsAreThoseOfTheWhole) {
     for (const size_t part : {size_t{1}, size_t{3}, size_t{16}}) {
       std::vector<int8_t> bytes(whole.bytes.size(), int8_t{77});
       for (size_t begin = 0; begin < num_blocks; begin += part) {
-        QuantizeBlocks(row.data(), size, padded_size, begin, std::min(num_blocks, begin + part),
+        QuantizeBlocks(row.data(), size, padded_size, {begin, std::min(num_blocks, begin + part)},
                        bytes.data());
       }
       EXPECT_EQ(bytes, whole.bytes) << "parts of " << part;

@@ -215,7 +215,7 @@ TEST(LayerSteps, InputsAreRoundedAsTheRuntimeDoes) {
   RoundInputs(threads, rounded.view());
   std::vector<int8_t> codes(ops::QuantizedBlocks::Bytes(67));
   for (size_t row = 0; row < rows.rows(); ++row) {
-    ops::QuantizeBlocks(rows.view().row(row).data(), 67, 67, codes.data());
+    ops::QuantizeBlocks(rows.view().row(row).data(), 67, 67, {0, 3}, codes.data());
     const float* const scales = ops::QuantizedBlocks::Scales(codes.data(), 67);
     for (size_t i = 0; i < 67; ++i) {
       const float scale = scales[i / ops::kActivationBlock];
